@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all a newcomer needs; both set up a virtual environment in .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+WORKERS ?= 2
+DEMO   := runs/demo
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
+
+.PHONY: demo test check lint wheel bench clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## Learn handwritten digits two at a time with four methods, and write a report.
+	@for method in finetune ncm probe joint; do \
+	  $(BIN)/hpn run digits --method $$method --seeds 3 --out $(DEMO)/$$method || exit $$?; echo; \
+	done
+	@$(BIN)/hpn report $(DEMO)/finetune $(DEMO)/ncm $(DEMO)/probe $(DEMO)/joint --out $(DEMO)/report.html >/dev/null
+	@echo "The report is $(DEMO)/report.html: open it in a browser."
+
+test: $(READY)  ## The tests and doctests, without the slow ones.
+	$(PYTEST) -m "not slow"
+
+check: lint  ## What CI runs: lint, types, layers, all tests, the wheel.
+	$(PYTEST)
+	$(MAKE) wheel
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+wheel: $(READY)  ## Build the wheel, and run the command line from it and from nowhere else.
+	rm -rf dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m pip install --quiet --no-deps --target dist/unpacked dist/hpn-*.whl
+	cd dist/unpacked && PYTHONPATH=. ../../$(BIN)/python -c "import hpn, pathlib; assert pathlib.Path.cwd() in pathlib.Path(hpn.__file__).parents, hpn.__file__"
+	cd dist/unpacked && PYTHONPATH=. ../../$(BIN)/python -m hpn --help >/dev/null
+	@echo "the wheel works"
+
+bench: $(READY)  ## Timings, as ratios within one run.
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/epochs.py
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,54 @@
+"""Continual learning on graphs that keep growing.
+
+Names are imported when they are first used, so that ``import hpn`` does not load PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LEARNERS": "hpn.learners",
+    "Graph": "hpn.datasets",
+    "Learner": "hpn.learners",
+    "TaskStream": "hpn.streams",
+    "evaluate": "hpn.evaluation",
+    "load_dataset": "hpn.datasets",
+    "load_learner": "hpn.experiment",
+    "run": "hpn.experiment",
+    "write_report": "hpn.report",
+}
+
+if TYPE_CHECKING:
+    from hpn.datasets import Graph, load_dataset
+    from hpn.evaluation import evaluate
+    from hpn.experiment import load_learner, run
+    from hpn.learners import LEARNERS, Learner
+    from hpn.report import write_report
+    from hpn.streams import TaskStream
+
+__all__ = [
+    "LEARNERS",
+    "Graph",
+    "Learner",
+    "TaskStream",
+    "__version__",
+    "evaluate",
+    "load_dataset",
+    "load_learner",
+    "run",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'hpn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

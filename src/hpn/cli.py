@@ -1,0 +1,257 @@
+"""The command line. Heavy imports wait until a command needs them, so that help is instant."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpn import __version__
+from hpn.errors import ConfigError, HPNError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from hpn.experiment import Watcher
+
+app = typer.Typer(
+    name="hpn",
+    help="Continual learning on graphs that keep growing.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
+app.add_typer(datasets_app, name="datasets")
+
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Continual learning on graphs that keep growing."""
+    if version:
+        typer.echo(f"hpn {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    dataset: Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")],
+    method: Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")] = "finetune",
+    backbone: Annotated[str | None, typer.Option(help="gcn, gat or gin.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="task or class.")] = None,
+    edges: Annotated[str, typer.Option(help="within (a task) or seen (all so far).")] = "within",
+    evaluate: Annotated[str | None, typer.Option(help="oracle, global or grouped.")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help='"0,1;2,3", size, shuffle or shuffle:SEED.', metavar="TASKS")
+    ] = None,
+    classes_per_task: Annotated[int | None, typer.Option(metavar="N", help="Default 2.")] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
+    data_root: DataRoot = None,
+    fresh: Annotated[bool, typer.Option(help="Replace an earlier run in the folder.")] = False,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Learn the tasks of a data set one after another, and measure after each.
+
+    The same command again goes on where an interrupted run stopped.
+    """
+    from hpn import display, experiment
+
+    with _progress(quiet) as watcher:
+        result = experiment.run(
+            dataset,
+            method=method,
+            backbone=backbone,
+            scenario=scenario,
+            edges=edges,
+            evaluate=evaluate,
+            tasks=tasks,
+            classes_per_task=classes_per_task,
+            seeds=_seeds(seeds, seed),
+            settings=_settings(set_ or []),
+            out=out,
+            data_root=data_root,
+            fresh=fresh,
+            watcher=watcher,
+        )
+    if as_json:
+        typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    else:
+        display.print_result(result)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file.")] = Path("report.html"),
+) -> None:
+    """Write one self-contained HTML file about one or more runs."""
+    from hpn.report import write_report
+
+    typer.echo(str(write_report(runs, out)))
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the learners with their hyper-parameters and defaults."""
+    from hpn.learners import LEARNERS
+    from hpn.params import declared_params
+
+    described = {
+        name: {
+            "about": (learner.__doc__ or "").strip().splitlines()[0],
+            "params": {
+                key: parameter.default for key, parameter in declared_params(learner).items() if key != "seed"
+            },
+        }
+        for name, learner in LEARNERS.items()
+    }
+    if as_json:
+        typer.echo(json.dumps(described))
+        return
+    for name, entry in described.items():
+        typer.secho(name, bold=True, nl=False)
+        typer.echo(f"  {entry['about']}")
+        for key, default in entry["params"].items():  # type: ignore[attr-defined]
+            typer.echo(f"    --set {key}={default}")
+
+
+@datasets_app.callback(invoke_without_command=True)
+def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: AsJson = False) -> None:
+    """List the data sets with their statistics, and whether they are on disk."""
+    if context.invoked_subcommand is not None:
+        return
+    from hpn import display
+    from hpn.datasets import CATALOG, default_data_root
+
+    where = data_root or default_data_root()
+    rows = []
+    for info in CATALOG.values():
+        nodes, edges, features, classes = info.published
+        on_disk = "built in" if info.folder is None else ("yes" if info.is_on_disk(where) else "no")
+        rows.append(
+            {
+                "name": info.name,
+                "about": info.about,
+                "nodes": nodes,
+                "edges": edges,
+                "features": features,
+                "classes": classes,
+                "on_disk": on_disk,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        display.print_datasets(rows, where)
+
+
+@datasets_app.command("info")
+def datasets_info(
+    name: Annotated[str, typer.Argument(help="A name, or a path.")],
+    tasks: Annotated[str | None, typer.Option(metavar="TASKS")] = None,
+    classes_per_task: Annotated[int | None, typer.Option(metavar="N")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Draws a seeded split.")] = 0,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a data set's classes and sizes, task sequence and splits."""
+    from hpn import display
+    from hpn.datasets import describe_graph, load_dataset
+    from hpn.streams import TaskStream
+
+    options = {key.removeprefix("data."): value for key, value in _settings(set_ or []).items()}
+    graph = load_dataset(name, data_root=data_root, **options)
+    stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task, seed=seed)
+    info = {**describe_graph(graph), **stream.describe()}
+    if as_json:
+        typer.echo(json.dumps(info, ensure_ascii=False))
+    else:
+        display.print_dataset(info)
+
+
+def main() -> None:
+    """Run the command line: exit code 0 done, 2 a wrong argument or bad data, 1 anything else."""
+    logging.captureWarnings(True)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = app(standalone_mode=False)
+    except HPNError as error:
+        code = _fail(str(error), 2)
+    except typer.TyperException as error:
+        code = _fail(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
+    except (KeyboardInterrupt, typer.Abort):
+        code = _fail("interrupted; the same command goes on from the last checkpoint", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    sys.stderr.write(f"hpn: {line}\n")
+    return code
+
+
+def _message(error: Exception) -> str:
+    formatted = error.format_message() if hasattr(error, "format_message") else str(error)
+    return str(formatted).rstrip(".")
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Any:
+    from hpn.display import LiveProgress, PlainProgress
+    from hpn.experiment import Watcher
+
+    silent: Watcher = Watcher()
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
+        with LiveProgress() as live:
+            yield live
+    else:
+        yield PlainProgress()
+
+
+def _seeds(count: int | None, chosen: list[int] | None) -> int | list[int]:
+    if count is not None and chosen:
+        raise ConfigError("give --seeds N or --seed S, not both")
+    if count is not None and count < 1:
+        raise ConfigError(f"--seeds must be at least 1, got {count}")
+    return chosen or (1 if count is None else count)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {pair!r}: expected KEY=VALUE, such as --set epochs=50")
+        settings[key.strip()] = value.strip()
+    return settings

@@ -1,0 +1,22 @@
+"""Where the graph comes from."""
+
+from hpn.datasets.catalog import (
+    CATALOG,
+    DatasetInfo,
+    default_data_root,
+    describe_graph,
+    find_loader,
+    load_dataset,
+)
+from hpn.datasets.graph import Graph, Masks
+
+__all__ = [
+    "CATALOG",
+    "DatasetInfo",
+    "Graph",
+    "Masks",
+    "default_data_root",
+    "describe_graph",
+    "find_loader",
+    "load_dataset",
+]

@@ -1,0 +1,190 @@
+"""Every data set by name, and a user's own file by path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hpn.datasets.digits import load_digits
+from hpn.datasets.graph import Graph
+from hpn.datasets.npz import load_npz
+from hpn.datasets.ogb import load_ogb
+from hpn.datasets.pyg import load_actor, load_planetoid, load_webkb
+from hpn.datasets.sparse import is_sparse
+from hpn.datasets.synthetic import load_synthetic
+from hpn.datasets.tables import load_tables
+from hpn.errors import DataError, nearest
+from hpn.params import resolve_params
+
+Loader = Callable[..., Graph]
+SPLIT_WORDS = {
+    "given": "given with the data",
+    "index": "first 60 % of each class in file order train, next 20 % validate, rest test",
+    "seeded": "60/20/20 of each class, drawn with the run's seed",
+}
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """A data set the catalog knows.
+
+    Args:
+        name: What it is called on the command line.
+        about: One line.
+        published: Nodes, edges, features and classes as published.
+        loader: Makes the graph; its keyword-only arguments are the data set's options.
+        folder: Where its files are below the data root; ``None`` if it needs none.
+    """
+
+    name: str
+    about: str
+    published: tuple[int, int | None, int, int]
+    loader: Loader
+    folder: str | None = None
+
+    def is_on_disk(self, root: Path) -> bool:
+        """Whether it can be loaded without a download."""
+        return self.folder is None or (root / self.folder).is_dir()
+
+
+def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
+    about = f"web pages of {name.capitalize()}'s computer science department"
+    folder = f"webkb/{name}/raw"
+    return DatasetInfo(name, about, (nodes, links, 1703, 5), partial(load_webkb, name), folder)
+
+
+CATALOG = {
+    info.name: info
+    for info in (
+        DatasetInfo(
+            "digits",
+            "handwritten digits, nearest-neighbour graph",
+            (1797, None, 64, 10),
+            load_digits,
+        ),
+        DatasetInfo(
+            "cora",
+            "citations among machine-learning papers",
+            (2708, 5429, 1433, 7),
+            partial(load_planetoid, "Cora"),
+            "Cora/raw",
+        ),
+        DatasetInfo(
+            "citeseer",
+            "citations among computer-science papers",
+            (3327, 4732, 3703, 6),
+            partial(load_planetoid, "CiteSeer"),
+            "CiteSeer/raw",
+        ),
+        DatasetInfo("actor", "actors on the same web pages", (7600, 33544, 932, 5), load_actor, "actor/raw"),
+        _webkb("texas", 183, 325),
+        _webkb("wisconsin", 251, 515),
+        _webkb("cornell", 183, 298),
+        DatasetInfo(
+            "ogbn-arxiv",
+            "citations among arXiv papers",
+            (169343, 1166243, 128, 40),
+            partial(load_ogb, "ogbn-arxiv"),
+            "ogbn_arxiv/raw",
+        ),
+        DatasetInfo(
+            "ogbn-products",
+            "products bought together",
+            (2449029, 61859140, 100, 47),
+            partial(load_ogb, "ogbn-products"),
+            "ogbn_products/raw",
+        ),
+        DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
+        DatasetInfo(
+            "arxiv-like",
+            "synthetic, the size of ogbn-arxiv",
+            (169343, 1166243, 128, 40),
+            partial(load_synthetic, preset="arxiv-like"),
+        ),
+        DatasetInfo(
+            "products-like",
+            "synthetic, the size of ogbn-products",
+            (2449029, 61859140, 100, 47),
+            partial(load_synthetic, preset="products-like"),
+        ),
+    )
+}
+
+
+def default_data_root() -> Path:
+    """``HPN_DATA`` if it is set, else the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("HPN_DATA")
+    return Path(named).expanduser() if named else user_cache_path("hpn") / "data"
+
+
+def find_loader(dataset: str, data_root: Path | None = None) -> Loader:
+    """Resolve a name of the catalog or a path to a function that takes options and loads the graph.
+
+    Raises:
+        DataError: If it is neither, or a path to nothing that can be read.
+    """
+    info = CATALOG.get(dataset)
+    if info is not None:
+        if info.folder is None:
+            return info.loader
+        return partial(info.loader, data_root or default_data_root())
+    path = Path(dataset).expanduser()
+    if path.is_dir() or path.suffix in {".csv", ".parquet"}:
+        return partial(load_tables, path)
+    if path.suffix == ".npz":
+        return partial(load_npz, path)
+    if path.exists():
+        raise DataError(
+            f"{dataset}: unknown kind of file; give a .npz file, a nodes table "
+            "(.csv or .parquet), or a folder with a nodes and an edges table"
+        )
+    raise DataError(
+        f"no data set or file {dataset!r}; {nearest(dataset, CATALOG)}"
+        f"known: {', '.join(CATALOG)}, or the path of a .npz file or of tables"
+    )
+
+
+def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
+    """Load a data set of the catalog, or a user's own file.
+
+    Args:
+        dataset: A name (``digits``, ``cora``, …) or a path.
+        data_root: Folder with the data; default ``HPN_DATA``, else the user's cache folder, where
+            missing data is downloaded to.
+        options: The data set's own options, such as ``neighbors`` of ``digits``.
+
+    Example:
+        >>> load_dataset("digits", neighbors=4).name
+        'digits'
+    """
+    loader = find_loader(dataset, Path(data_root) if data_root else None)
+    return loader(**resolve_params(loader, options, owner=f"data set {dataset}"))
+
+
+def describe_graph(graph: Graph) -> dict[str, Any]:
+    """Statistics of a loaded graph as plain data, with a note where they differ from the published."""
+    info = CATALOG.get(graph.name)
+    note = ""
+    if info is not None and info.published[1] not in {None, graph.num_links}:
+        note = (
+            f"The literature counts {info.published[1]:,} edges; "
+            f"the published files hold {graph.num_links:,} records."
+        )
+    return {
+        "name": graph.name,
+        "about": info.about if info else "your own data",
+        "nodes": graph.num_nodes,
+        "links": graph.num_links,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+        "classes": graph.num_classes,
+        "storage": "sparse" if is_sparse(graph.x) else "dense",
+        "split": SPLIT_WORDS[graph.split_rule],
+        "note": note,
+    }

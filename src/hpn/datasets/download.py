@@ -1,0 +1,62 @@
+"""Fetching missing files: progress on standard error, nothing half written, clear words when offline."""
+
+from __future__ import annotations
+
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpn.errors import DataError
+
+CHUNK = 1 << 20
+TIMEOUT = 30
+
+
+def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
+    """Download the files of ``sources`` (file name → address) that ``folder`` lacks.
+
+    Raises:
+        DataError: If a file cannot be had; the message says which files to put where.
+    """
+    missing = {file: url for file, url in sources.items() if not (folder / file).is_file()}
+    if not missing:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, (file, url) in enumerate(missing.items(), start=1):
+            _fetch(url, folder / file, f"{name}: {file} ({number}/{len(missing)})")
+    except (OSError, urllib.error.URLError) as error:
+        files = ", ".join(missing)
+        address = next(iter(missing.values())).rpartition("/")[0]
+        raise DataError(
+            f"{name}: cannot download ({error}); put {files} from {address} into {folder}, "
+            "or point --data-root or HPN_DATA at a folder that has them"
+        ) from error
+
+
+def _fetch(url: str, target: Path, label: str) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    part = target.with_name(target.name + ".part")
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        sys.stderr.write(f"downloading {label}\n")
+    try:
+        with (
+            urllib.request.urlopen(url, timeout=TIMEOUT) as response,  # noqa: S310
+            part.open("wb") as out,
+            Progress(console=console, disable=not sys.stderr.isatty()) as progress,
+        ):
+            length = response.headers.get("Content-Length")
+            bar = progress.add_task(label, total=int(length) if length else None)
+            while chunk := response.read(CHUNK):
+                out.write(chunk)
+                progress.advance(bar, len(chunk))
+        if length and part.stat().st_size != int(length):
+            raise OSError(f"{target.name} broke off after {part.stat().st_size} of {length} bytes")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

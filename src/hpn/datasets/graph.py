@@ -1,0 +1,216 @@
+"""A labelled graph as it comes from its source: features, edges, labels; no tasks yet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from hpn.datasets.sparse import is_sparse
+from hpn.errors import DataError
+
+SplitRule = Literal["given", "index", "seeded"]
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Masks:
+    """A split that came with the data: one Boolean a node and part."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A node-labelled graph.
+
+    Args:
+        name: What messages and results call it.
+        x: Node features ``[num_nodes, num_features]``, float32, dense or sparse CSR.
+        edge_index: Edges ``[2, num_entries]``; every edge stands in both directions, once, and there
+            are no self-loops. :meth:`build` makes it so.
+        y: Class of each node ``[num_nodes]``, −1 where it is unknown.
+        class_names: One name a class.
+        num_links: Edge records in the source, which is what published tables count: duplicates,
+            self-loops and both directions included if the source has them.
+        split_rule: ``given`` (``masks``), ``index`` (first 60 % of each class in file order, next
+            20 %, rest) or ``seeded`` (60/20/20 of each class, drawn with the run's seed).
+        masks: The given split.
+        class_order: The order in which the classes arrive unless asked otherwise; classes left out
+            of it belong to no task. ``None``: by size, the largest first.
+    """
+
+    name: str
+    x: Tensor
+    edge_index: Tensor
+    y: Tensor
+    class_names: tuple[str, ...]
+    num_links: int
+    split_rule: SplitRule = "seeded"
+    masks: Masks | None = None
+    class_order: tuple[int, ...] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        *,
+        x: Tensor,
+        links: Tensor,
+        y: Tensor,
+        class_names: Sequence[str] | None = None,
+        num_links: int | None = None,
+        split_rule: SplitRule = "seeded",
+        masks: Masks | None = None,
+        class_order: Sequence[int] | None = None,
+    ) -> Graph:
+        """Check what a source gave and bring its links into the form described above.
+
+        Raises:
+            DataError: If a link names a node that does not exist, features are not finite, or the
+                parts do not fit each other.
+        """
+        num_nodes = x.shape[0]
+        if num_nodes == 0 or x.shape[1] == 0:
+            raise DataError(f"{name}: expected nodes with features, got x of shape {tuple(x.shape)}")
+        if len(y) != num_nodes:
+            raise DataError(f"{name}: {num_nodes} nodes have features but {len(y)} have labels")
+        _check_finite(name, x)
+        _check_links(name, links, num_nodes)
+        num_classes = int(y.max()) + 1
+        if num_classes <= 0:
+            raise DataError(f"{name}: no node has a label; a class from 0 up is needed to learn")
+        if int(y.min()) < UNLABELLED:
+            raise DataError(f"{name}: label {int(y.min())} is below -1 (-1 means unlabelled)")
+        names = tuple(class_names or (str(label) for label in range(num_classes)))
+        if len(names) < num_classes:
+            raise DataError(f"{name}: {len(names)} class names for {num_classes} classes")
+        if masks is not None:
+            _check_masks(name, masks, num_nodes)
+            split_rule = "given"
+        return cls(
+            name=name,
+            x=x,
+            edge_index=clean_links(links, num_nodes),
+            y=y.long(),
+            class_names=names,
+            num_links=links.shape[1] if num_links is None else num_links,
+            split_rule=split_rule,
+            masks=masks,
+            class_order=None if class_order is None else tuple(class_order),
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.x.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Number of distinct undirected edges without self-loops."""
+        return self.edge_index.shape[1] // 2
+
+    @property
+    def num_features(self) -> int:
+        """Number of features a node has."""
+        return self.x.shape[1]
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def class_sizes(self) -> list[int]:
+        """Count the labelled nodes of each class."""
+        labelled = self.y[self.y != UNLABELLED]
+        return [int(size) for size in torch.bincount(labelled, minlength=self.num_classes)]
+
+    def fingerprint(self) -> str:
+        """Hash everything a learner could notice, so that a run knows whether its data has changed."""
+        digest = hashlib.sha256()
+        parts = [self.edge_index, self.y]
+        if is_sparse(self.x):
+            parts += [self.x.crow_indices(), self.x.col_indices(), self.x.values()]
+        else:
+            parts.append(self.x)
+        if self.masks is not None:
+            parts += [self.masks.train, self.masks.val, self.masks.test]
+        for part in parts:
+            digest.update(str((part.dtype, tuple(part.shape))).encode())
+            digest.update(part.contiguous().numpy().data)
+        digest.update(repr((self.class_names, self.split_rule, self.class_order)).encode())
+        return digest.hexdigest()
+
+
+def clean_links(links: Tensor, num_nodes: int) -> Tensor:
+    """Make links undirected, each in both directions once, without self-loops, sorted by source.
+
+    Example:
+        >>> clean_links(torch.tensor([[0, 1, 2, 0], [1, 0, 2, 1]]), num_nodes=3).tolist()
+        [[0, 1], [1, 0]]
+    """
+    source, target = links.numpy()[:, (links[0] != links[1]).numpy()]
+    # Half the memory of int64, which at tens of millions of links decides whether they fit.
+    index = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
+    row = np.concatenate([source, target], dtype=index, casting="same_kind")
+    column = np.concatenate([target, source], dtype=index, casting="same_kind")
+    del source, target
+    shape = (num_nodes, num_nodes)
+    adjacency = sp.csr_array((np.ones(len(row), dtype=np.bool_), (row, column)), shape=shape)
+    del row, column
+    edge_index = np.empty((2, adjacency.nnz), dtype=np.int64)
+    edge_index[0] = np.repeat(np.arange(num_nodes, dtype=index), np.diff(adjacency.indptr))
+    edge_index[1] = adjacency.indices
+    return torch.from_numpy(edge_index)
+
+
+def _check_finite(name: str, x: Tensor) -> None:
+    values = x.values() if is_sparse(x) else x
+    finite = torch.isfinite(values)
+    if bool(finite.all()):
+        return
+    first = int((~finite.flatten()).nonzero()[0])
+    if is_sparse(x):
+        row = int(torch.searchsorted(x.crow_indices(), first, right=True)) - 1
+        column = int(x.col_indices()[first])
+    else:
+        row, column = divmod(first, x.shape[1])
+    value = float(values.flatten()[first])
+    raise DataError(
+        f"{name}: feature {column} of node {row} is {value}; "
+        "replace or drop missing and infinite values first"
+    )
+
+
+def _check_links(name: str, links: Tensor, num_nodes: int) -> None:
+    if links.ndim != 2 or links.shape[0] != 2:
+        raise DataError(f"{name}: expected links of shape [2, n], got {tuple(links.shape)}")
+    wrong = ((links < 0) | (links >= num_nodes)).any(dim=0)
+    if bool(wrong.any()):
+        at = int(wrong.nonzero()[0])
+        raise DataError(
+            f"{name}: edge {at} ({int(links[0, at])} - {int(links[1, at])}) names a node that does "
+            f"not exist; there are {num_nodes} nodes, numbered from 0"
+        )
+
+
+def _check_masks(name: str, masks: Masks, num_nodes: int) -> None:
+    for part in ("train", "val", "test"):
+        mask: Tensor = getattr(masks, part)
+        if mask.dtype != torch.bool or mask.shape != (num_nodes,):
+            raise DataError(
+                f"{name}: the {part} mask must be {num_nodes} Booleans, "
+                f"got {mask.dtype} of shape {tuple(mask.shape)}"
+            )
+    overlap = (masks.train & masks.val) | (masks.train & masks.test) | (masks.val & masks.test)
+    if bool(overlap.any()):
+        node = int(overlap.nonzero()[0])
+        raise DataError(f"{name}: node {node} is in two of the train, val and test masks")

@@ -1,0 +1,216 @@
+"""What a run is, resolved: every choice written out, so that it can be repeated and compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+from hpn.datasets import Graph, find_loader
+from hpn.errors import ConfigError, nearest
+from hpn.learners import LEARNERS, Learner
+from hpn.params import declared_params, resolve_params
+from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream
+
+FORMAT = 1
+DATA_PREFIX = "data."
+PACKAGES = ("hpn", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A resolved run, seeds aside.
+
+    Args:
+        dataset: Name or path.
+        data_options: Every option of the data set.
+        method: Name of the learner.
+        params: Every hyper-parameter of the learner but its seed.
+        scenario: ``task`` or ``class``.
+        edges: ``within`` or ``seen``.
+        evaluate: ``oracle``, ``global`` or ``grouped``.
+        tasks: Classes of each task.
+        data_sha256: Hash of the loaded graph.
+        versions: Versions the numbers depend on.
+    """
+
+    dataset: str
+    data_options: dict[str, Any]
+    method: str
+    params: dict[str, Any]
+    scenario: Scenario
+    edges: Edges
+    evaluate: Evaluate
+    tasks: tuple[Classes, ...]
+    data_sha256: str
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def backbone(self) -> str | None:
+        """The backbone, for methods that have one."""
+        return self.params.get("backbone")
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as it stands in ``config.json``."""
+        return json.loads(json.dumps({"format": FORMAT, **asdict(self)}))  # type: ignore[no-any-return]
+
+    def short_hash(self) -> str:
+        """Eight hex digits that differ for different configurations, versions or data."""
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def default_folder(self) -> Path:
+        """Where the run goes unless told: ``runs/DATASET-METHOD-…-HASH``."""
+        parts = [Path(self.dataset).stem, self.method, self.backbone, self.short_hash()]
+        return Path("runs") / "-".join(part for part in parts if part)
+
+    def make_learner(self, seed: int) -> Learner:
+        """A new learner with these hyper-parameters."""
+        return LEARNERS[self.method](seed=seed, **self.params)
+
+    def make_stream(self, graph: Graph, seed: int) -> TaskStream:
+        """The task stream of one seed."""
+        return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
+
+    def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
+        """The command line that repeats this run."""
+        words = ["hpn", "run", self.dataset, "--method", self.method]
+        words += ["--backbone", self.backbone] if self.backbone else []
+        words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
+        words += ["--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
+        if list(seeds) == list(range(len(seeds))):
+            words += ["--seeds", str(len(seeds))]
+        else:
+            words += [word for seed in seeds for word in ("--seed", str(seed))]
+        settings = _changed(LEARNERS[self.method], self.params, "")
+        settings += _changed(find_loader(self.dataset, data_root), self.data_options, DATA_PREFIX)
+        words += [word for setting in settings for word in ("--set", setting)]
+        words += ["--data-root", str(data_root)] if data_root else []
+        return shlex.join(words)
+
+
+def resolve_config(
+    dataset: str,
+    *,
+    method: str = "finetune",
+    backbone: str | None = None,
+    scenario: str | None = None,
+    edges: str = "within",
+    evaluate: str | None = None,
+    tasks: str | Sequence[Sequence[int]] | None = None,
+    classes_per_task: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data_root: Path | None = None,
+) -> tuple[RunConfig, Graph]:
+    """Check every argument, load the data, and write out what was left to defaults.
+
+    Args:
+        dataset: Name or path.
+        method: Name of the learner.
+        backbone: Backbone, for methods that have one.
+        scenario: ``task`` or ``class``; by default what ``evaluate`` needs.
+        edges: ``within`` or ``seen``.
+        evaluate: ``oracle``, ``global`` or ``grouped``; by default ``oracle`` in the task scenario and
+            ``global`` in the class scenario.
+        tasks: See :func:`hpn.streams.plan_tasks`.
+        classes_per_task: Classes a task.
+        settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
+        data_root: Folder with the data.
+
+    Raises:
+        ConfigError: If an argument cannot be used.
+        DataError: If the data cannot be loaded.
+    """
+    learner = _choose("method", method, LEARNERS)
+    params, data_options = _resolve_settings(
+        dataset, method, learner, backbone, dict(settings or {}), data_root
+    )
+    scenario, evaluate = _resolve_scenario(scenario, evaluate)
+    _choose("edges", edges, get_args(Edges))
+    graph = find_loader(dataset, data_root)(**data_options)
+    stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task)
+    config = RunConfig(
+        dataset=dataset,
+        data_options=data_options,
+        method=method,
+        params=params,
+        scenario=scenario,
+        edges=edges,  # type: ignore[arg-type]
+        evaluate=evaluate,
+        tasks=stream.classes,
+        data_sha256=graph.fingerprint(),
+        versions=installed_versions(),
+    )
+    return config, graph
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on."""
+    import hpn
+
+    found = {name: hpn.__version__ if name == "hpn" else version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+def _resolve_settings(
+    dataset: str,
+    method: str,
+    learner: type[Learner],
+    backbone: str | None,
+    settings: dict[str, Any],
+    data_root: Path | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Hyper-parameters of the learner and options of the data set."""
+    options = {
+        name.removeprefix(DATA_PREFIX): settings.pop(name)
+        for name in list(settings)
+        if name.startswith(DATA_PREFIX)
+    }
+    if "seed" in settings:
+        raise ConfigError("seed is not set with --set; use --seed or --seeds")
+    if backbone is not None:
+        if "backbone" not in declared_params(learner):
+            raise ConfigError(f"{method} has no backbone; leave --backbone out")
+        if settings.setdefault("backbone", backbone) != backbone:
+            raise ConfigError("--backbone and --set backbone=… disagree")
+    params = resolve_params(learner, settings, owner=method)
+    del params["seed"]
+    loader = find_loader(dataset, data_root)
+    return params, resolve_params(loader, options, owner=f"data set {dataset}")
+
+
+def _resolve_scenario(scenario: str | None, evaluate: str | None) -> tuple[Scenario, Evaluate]:
+    if scenario is None:
+        scenario = "task" if evaluate in {None, "oracle"} else "class"
+    _choose("scenario", scenario, get_args(Scenario))
+    if evaluate is None:
+        evaluate = "oracle" if scenario == "task" else "global"
+    _choose("evaluate", evaluate, get_args(Evaluate))
+    if scenario == "task" and evaluate != "oracle":
+        raise ConfigError(
+            f"the task scenario gives the task with every question, so evaluate {evaluate!r} does not "
+            "go with it; use --scenario class"
+        )
+    return scenario, evaluate  # type: ignore[return-value]
+
+
+def _choose(what: str, word: str, known: Any) -> Any:
+    if word not in known:
+        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")
+    return known[word] if isinstance(known, Mapping) else word
+
+
+def _changed(function: Any, values: Mapping[str, Any], prefix: str) -> list[str]:
+    """``NAME=VALUE`` for what is not at its default; the backbone has an option of its own."""
+    declared = declared_params(function)
+    return [
+        f"{prefix}{name}={value}"
+        for name, value in values.items()
+        if value != declared[name].default and name != "backbone"
+    ]

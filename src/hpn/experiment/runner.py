@@ -1,0 +1,226 @@
+"""One run: the loop over tasks, once, and what makes it repeatable and safe from crashes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from hpn.datasets import Graph
+from hpn.errors import CheckpointError, ConfigError
+from hpn.evaluation import Row, evaluate
+from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.config import RunConfig, resolve_config
+from hpn.experiment.costs import Stopwatch, peak_rss_mb
+from hpn.experiment.files import write_json
+from hpn.experiment.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.log import EventLog
+from hpn.experiment.result import combine_seeds
+from hpn.experiment.watch import Watcher
+from hpn.learners import Learner, Observer, Progress
+
+CHECKPOINT_SHARE = 0.05
+"""At most this share of a run's time goes into checkpoints between tasks."""
+SMALL_GRAPH = 20_000
+"""Up to this many nodes, one thread is fastest."""
+
+
+def run(
+    dataset: str,
+    *,
+    seeds: int | Sequence[int] = 1,
+    out: Path | str | None = None,
+    data_root: Path | str | None = None,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+    **choices: Any,
+) -> dict[str, Any]:
+    """Learn a data set's tasks one after another, measure after each, and give the result.
+
+    The same call again goes on where an interrupted one stopped, and gives a finished one's result.
+
+    Args:
+        dataset: Name or path.
+        seeds: How many seeds (0, 1, …), or which.
+        out: Run folder; by default ``runs/`` and a name made from the configuration.
+        data_root: Folder with the data.
+        fresh: Delete what the folder holds of an earlier run.
+        watcher: Is told what happens.
+        choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
+            ``classes_per_task`` and ``settings``, as :func:`resolve_config` takes them.
+
+    Returns:
+        The result, as ``hpn run --json`` prints it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = run("digits", method="ncm", out=folder)
+        >>> result["am"]["mean"] > 90
+        True
+    """
+    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
+        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
+    root = Path(data_root) if data_root else None
+    config, graph = resolve_config(dataset, data_root=root, **choices)
+    folder = Path(out) if out else config.default_folder()
+    watcher = watcher or Watcher()
+    with open_run_folder(folder, config, fresh=fresh), deterministic(graph):
+        watcher.run_started(folder, len(chosen), len(config.tasks))
+        for seed in chosen:
+            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher)
+        finished = [read_json(folder / f"seed-{seed}" / RESULT) for seed in chosen]
+        command = config.command(chosen, root)
+        result = combine_seeds(config, graph, chosen, finished, command=command, out=folder)
+        write_json(folder / RESULT, result)
+    return result
+
+
+def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher) -> None:
+    """Run, or finish, one seed; its result goes to ``folder``."""
+    if read_json(folder / RESULT) is not None:
+        watcher.seed_finished(seed, reused=True)
+        return
+    folder.mkdir(exist_ok=True)
+    progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
+    stream = config.make_stream(graph, seed)
+    learner, watch = progress.learner, progress.watch
+    for index in range(progress.next_task, len(stream)):
+        with watch.measure("fit"):
+            learner.fit_task(stream.task(index, with_past=learner.sees_past), progress)
+        with watch.measure("predict"):
+            row = evaluate(learner, stream, after=index, mode=config.evaluate)
+        progress.finish_task(row)
+    progress.finish()
+
+
+@dataclass
+class SeedRun(Observer):
+    """Where a seed stands: kept in its checkpoint, brought back by :meth:`resume`."""
+
+    folder: Path
+    learner: Learner
+    seed: int
+    watcher: Watcher
+    log: EventLog
+    watch: Stopwatch
+    rows: list[Row] = field(default_factory=list)
+    peak_rss_mb: float | None = None
+    _saved_at: float = field(default_factory=time.perf_counter)
+    _save_seconds: float = 0.0
+
+    @classmethod
+    def resume(cls, folder: Path, learner: Learner, seed: int, watcher: Watcher) -> SeedRun:
+        """Take up the checkpoint in ``folder``, or start from nothing."""
+        saved = load_checkpoint(folder) or {}
+        try:
+            learner.load_state_dict(saved.get("learner", {}))
+            progress = cls(
+                folder,
+                learner,
+                seed,
+                watcher,
+                EventLog(folder / "log.jsonl", keep=saved.get("log_bytes", 0)),
+                Stopwatch(saved.get("seconds", {})),
+                [Row(**row) for row in saved.get("rows", [])],
+                saved.get("peak_rss_mb"),
+            )
+            # Sums depend on how they are divided among threads, so a run keeps the number it began with.
+            torch.set_num_threads(saved.get("threads", torch.get_num_threads()))
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"the checkpoint in {folder} does not fit this method ({error}); "
+                "use --fresh to start over, or choose another --out"
+            ) from error
+        step = int(saved.get("step", 0))
+        progress.log.write("resumed" if saved else "started", task=progress.next_task, step=step)
+        watcher.seed_started(seed, progress.next_task, step)
+        return progress
+
+    @property
+    def next_task(self) -> int:
+        """The task to learn, or to go on learning."""
+        return len(self.rows)
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        """Log a step; checkpoint if that costs little next to the time since the last one."""
+        self.log.write("step", task=progress.task, done=progress.done, **progress.metrics)
+        self.watcher.step_finished(self.seed, progress)
+        since = time.perf_counter() - self._saved_at
+        if progress.done < progress.total and self._save_seconds < CHECKPOINT_SHARE * since:
+            self._save(step=progress.done)
+
+    def finish_task(self, row: Row) -> None:
+        """Keep a row of the matrices and checkpoint."""
+        self.rows.append(row)
+        task = len(self.rows) - 1
+        self.log.write("task", task=task, accuracy=row.accuracy, balanced=row.balanced)
+        self._save(step=0)
+        self.watcher.task_finished(self.seed, task, row)
+
+    def finish(self) -> None:
+        """Write the seed's result."""
+        self.log.write("finished")
+        self.log.close()
+        write_json(
+            self.folder / RESULT,
+            {
+                "seed": self.seed,
+                "matrix": [row.accuracy for row in self.rows],
+                "balanced": [row.balanced for row in self.rows],
+                "parameters": self.learner.num_parameters,
+                "seconds": self.watch.read(),
+                "peak_rss_mb": self._peak(),
+            },
+        )
+        self.watcher.seed_finished(self.seed, reused=False)
+
+    def _save(self, step: int) -> None:
+        start = time.perf_counter()
+        save_checkpoint(
+            self.folder,
+            {
+                "learner": self.learner.state_dict(),
+                "rows": [{"accuracy": row.accuracy, "balanced": row.balanced} for row in self.rows],
+                "step": step,
+                "seconds": self.watch.read(),
+                "peak_rss_mb": self._peak(),
+                "threads": torch.get_num_threads(),
+                "log_bytes": self.log.size(),
+            },
+        )
+        self._saved_at = time.perf_counter()
+        self._save_seconds = self._saved_at - start
+
+    def _peak(self) -> float | None:
+        now = peak_rss_mb()
+        return now if now is None or self.peak_rss_mb is None else max(now, self.peak_rss_mb)
+
+
+@contextmanager
+def deterministic(graph: Graph) -> Iterator[None]:
+    """Deterministic algorithms inside, and one thread if the graph is small; all as before outside.
+
+    On a small graph more threads only wait for each other, badly so on a busy machine.
+    """
+    enabled = torch.are_deterministic_algorithms_enabled()
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    threads = torch.get_num_threads()
+    limit = 1 if graph.num_nodes <= SMALL_GRAPH else threads
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.set_num_threads(limit)
+    try:
+        with threadpool_limits(limit):
+            yield
+    finally:
+        torch.use_deterministic_algorithms(enabled)
+        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
+        torch.set_num_threads(threads)

@@ -1,0 +1,27 @@
+"""What a front end may watch of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpn.evaluation import Row
+from hpn.learners import Progress
+
+
+class Watcher:
+    """Does nothing; a progress display overrides what it wants to show."""
+
+    def run_started(self, out: Path, num_seeds: int, num_tasks: int) -> None:
+        """The folder is open."""
+
+    def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
+        """A seed begins, or goes on at ``first_task`` after ``first_step`` steps of it."""
+
+    def step_finished(self, seed: int, progress: Progress) -> None:
+        """An epoch, or whatever the learner counts, is done."""
+
+    def task_finished(self, seed: int, task: int, row: Row) -> None:
+        """A task is learned and the questions are answered."""
+
+    def seed_finished(self, seed: int, *, reused: bool) -> None:
+        """A seed is done; ``reused`` if it had been before."""

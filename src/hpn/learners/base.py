@@ -1,0 +1,230 @@
+"""The contract every learner keeps: learn a task, answer a query, give away all state."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.params import declared_params, resolve_params
+from hpn.streams import Classes, Query, Scenario, Task
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a task is: ``done`` of ``total`` steps (epochs, or whatever a learner counts)."""
+
+    task: int
+    done: int
+    total: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Observer:
+    """Watches a learner; progress bars, logs and checkpoints are observers. It never changes learning."""
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        """Called when a step is finished and the learner's ``state_dict`` is complete."""
+
+
+class Learner(ABC):
+    """Learns tasks one after another and answers queries.
+
+    Subclasses have a keyword-only constructor that only stores its arguments (it is the only list of
+    hyper-parameters, ranges included), keep what they learn in attributes ending in ``_``, and
+    implement the hooks at the bottom.
+
+    Randomness comes from a generator of the learner's own: a fit neither reads nor moves PyTorch's
+    global one.
+
+    Attributes:
+        tasks_: Classes of each task learned so far, in order.
+        scenario_: ``task`` or ``class``.
+        num_features_: Features a node has.
+        in_progress_: Whether the last task is only partly learned (between two steps).
+    """
+
+    sees_past: ClassVar[bool] = False
+    """Whether earlier tasks are shown again: joint training, which is no continual learning."""
+
+    tasks_: list[Classes]
+    scenario_: Scenario
+    num_features_: int
+    in_progress_: bool
+    rng_: Tensor
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def get_params(self) -> dict[str, Any]:
+        """Hyper-parameters by name."""
+        return {name: getattr(self, name) for name in declared_params(type(self))}
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({params})"
+
+    @property
+    def classes_(self) -> Classes:
+        """Every class seen so far, in order of arrival."""
+        return tuple(label for task in self.tasks_ for label in task)
+
+    def fit_task(self, task: Task, observer: Observer | None = None) -> Learner:
+        """Learn the next task, or go on with one whose state was loaded between two steps.
+
+        Raises:
+            ConfigError: If a hyper-parameter is out of range or the task is not the next one.
+            DataError: If its nodes have other features than those of earlier tasks.
+        """
+        resolve_params(type(self), self.get_params(), owner=type(self).__name__)
+        self._arrive(task)
+        with self._own_random():
+            self._learn(task, observer or Observer())
+        self.in_progress_ = False
+        return self
+
+    def predict(self, query: Query) -> Tensor:
+        """Answer a query with one class number a node, always one of ``query.classes``."""
+        scores = self.predict_scores(query)
+        if query.grouped:
+            scores = self._restrict_to_likeliest_task(scores, query)
+        return torch.tensor(query.classes)[scores.argmax(dim=1)]
+
+    @torch.no_grad()
+    def predict_scores(self, query: Query) -> Tensor:
+        """Log-probability of each of ``query.classes`` for each node asked about.
+
+        Shapes:
+            - result: ``[len(query.nodes), len(query.classes)]``
+
+        Raises:
+            NotFittedError: If no task was learned yet.
+            DataError: If the nodes have other features than those learned from.
+        """
+        if not getattr(self, "tasks_", None):
+            raise NotFittedError(f"{type(self).__name__} has learned no task yet; call fit_task first")
+        if query.graph.x.shape[1] != self.num_features_:
+            raise DataError(
+                f"nodes have {query.graph.x.shape[1]} features, but {self.num_features_} were learned from"
+            )
+        return self._scores(query)
+
+    def state_dict(self) -> State:
+        """Everything learned: nested dictionaries of tensors, numbers, strings and lists of those."""
+        if not hasattr(self, "tasks_"):
+            return {}
+        return {
+            "tasks": [list(task) for task in self.tasks_],
+            "scenario": self.scenario_,
+            "num_features": self.num_features_,
+            "in_progress": self.in_progress_,
+            "rng": self.rng_,
+            **self._state(),
+        }
+
+    def load_state_dict(self, state: State) -> Learner:
+        """Take over what another learner of the same hyper-parameters has learned."""
+        if state:
+            self.tasks_ = [tuple(task) for task in state["tasks"]]
+            self.scenario_ = state["scenario"]
+            self.num_features_ = state["num_features"]
+            self.in_progress_ = state["in_progress"]
+            self.rng_ = state["rng"].clone()
+            self._load_state(state)
+        return self
+
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """Numbers that must be kept to answer queries after the tasks so far."""
+
+    @abstractmethod
+    def _learn(self, task: Task, observer: Observer) -> None:
+        """Learn ``task``, the last of ``tasks_``; under the learner's own random generator."""
+
+    @abstractmethod
+    def _scores(self, query: Query) -> Tensor:
+        """Log-probabilities of ``query.classes``; changes nothing, random generators included."""
+
+    @abstractmethod
+    def _state(self) -> State:
+        """The learner's part of ``state_dict``."""
+
+    @abstractmethod
+    def _load_state(self, state: State) -> None:
+        """Take over what ``_state`` gave."""
+
+    @property
+    def _has_shared_head(self) -> bool:
+        """Whether a column of the head means another class in every task."""
+        return self.scenario_ == "task"
+
+    def _columns(self, classes: Classes) -> list[int]:
+        """Columns of the head that stand for ``classes``.
+
+        In a shared head, a column means the class at that position of the task at hand; otherwise every
+        class has a column of its own, in order of arrival.
+        """
+        if not self._has_shared_head:
+            position = {label: at for at, label in enumerate(self.classes_)}
+            return [position[label] for label in classes]
+        for task in self.tasks_:
+            if set(classes) <= set(task):
+                return [task.index(label) for label in classes]
+        raise ConfigError("a head shared by all tasks cannot answer unless the task is given")
+
+    def _step_done(self, observer: Observer, progress: Progress) -> None:
+        """Tell the observer, with the random state as it is now."""
+        self.rng_ = torch.get_rng_state()
+        observer.after_step(self, progress)
+
+    def _arrive(self, task: Task) -> None:
+        known = getattr(self, "tasks_", [])
+        if known and self.in_progress_ and task.index == len(known) - 1:
+            return  # going on with it
+        if task.index != len(known):
+            raise ConfigError(f"expected task {len(known)} next, got task {task.index}")
+        if known and task.graph.x.shape[1] != self.num_features_:
+            raise DataError(
+                f"task {task.index} has {task.graph.x.shape[1]} features a node, "
+                f"earlier tasks had {self.num_features_}"
+            )
+        repeated = {label for earlier in known for label in earlier}.intersection(task.classes)
+        if repeated:
+            raise ConfigError(f"task {task.index} repeats class {min(repeated)} of an earlier task")
+        if not known:
+            self.scenario_ = task.scenario
+            self.num_features_ = task.graph.x.shape[1]
+        self.tasks_ = [*known, task.classes]
+        self.in_progress_ = True
+
+    @contextlib.contextmanager
+    def _own_random(self) -> Iterator[None]:
+        with torch.random.fork_rng(devices=[]):
+            if hasattr(self, "rng_"):
+                torch.set_rng_state(self.rng_)
+            else:
+                torch.manual_seed(self.seed)
+            yield
+            self.rng_ = torch.get_rng_state()
+
+    def _restrict_to_likeliest_task(self, scores: Tensor, query: Query) -> Tensor:
+        r"""Keep the classes of the task that makes the group likeliest.
+
+        .. math:: \arg\max_t \sum_v \log \sum_{c \in t} p(c \mid v)
+        """
+        position = {label: at for at, label in enumerate(query.classes)}
+        groups = [[position[label] for label in task] for task in self.tasks_]
+        likelihood = torch.stack([scores[:, group].logsumexp(dim=1).sum() for group in groups])
+        kept = torch.full_like(scores, -torch.inf)
+        chosen = groups[int(likelihood.argmax())]
+        kept[:, chosen] = scores[:, chosen]
+        return kept

@@ -1,0 +1,121 @@
+"""Nearest class mean on smoothed features.
+
+Keeps one mean a class and never changes it, so nothing is forgotten, and all classes live in one space,
+so that it answers with or without the task. The cheapest learner that can be right.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.nn import smooth
+from hpn.nn.propagation import Features, Normalization
+from hpn.streams import Query, Task
+
+DEFAULT_HOPS = 2
+
+
+class NCM(Learner):
+    """Nearest class mean, by cosine, of features smoothed over the graph.
+
+    The number of hops is chosen on the first task's validation nodes and kept: means of later tasks must
+    live in the same space.
+
+    Args:
+        max_hops: The most hops tried.
+        normalization: ``sym`` or ``row``; see :func:`hpn.nn.smooth`.
+        temperature: Turns cosines into probabilities; the answer does not depend on it unless a group's
+            task is inferred.
+        seed: Unused; every learner has one.
+
+    Attributes:
+        means_: Unit vectors ``[num_classes, num_features]``, in order of arrival.
+        hops_: Chosen number of hops.
+    """
+
+    means_: Tensor
+    hops_: int
+
+    def __init__(
+        self,
+        *,
+        max_hops: Annotated[int, Field(ge=0)] = 3,
+        normalization: Normalization = "sym",
+        temperature: Annotated[float, Field(gt=0)] = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.max_hops = max_hops
+        self.normalization = normalization
+        self.temperature = temperature
+
+    @property
+    def num_parameters(self) -> int:
+        """Entries of the means."""
+        return self.means_.numel()
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        first = task.index == 0
+        graph = task.graph
+        hops = self.max_hops if first else self.hops_
+        layers = list(smooth(graph.x, graph.edge_index, hops, self.normalization))
+        if first:
+            self.means_ = torch.zeros(0, self.num_features_)
+            self.hops_ = self._choose_hops(layers, task)
+        means = _class_means(layers[self.hops_], task)
+        self.means_ = torch.cat([self.means_, means])
+        self.in_progress_ = False
+        self._step_done(observer, Progress(task.index, 1, 1))
+
+    def _choose_hops(self, layers: list[Features], task: Task) -> int:
+        """Fewest hops with the best accuracy on validation nodes."""
+        if len(task.val) == 0 or len(task.classes) == 1:
+            return min(DEFAULT_HOPS, self.max_hops)
+        order = torch.tensor(task.classes)
+        val = task.val.numpy()
+        accuracies = []
+        for features in layers:
+            cosine = _cosine(features[val], _class_means(features, task))
+            accuracies.append((order[cosine.argmax(dim=1)] == task.val_y).float().mean().item())
+        return int(np.argmax(accuracies))
+
+    def _scores(self, query: Query) -> Tensor:
+        graph = query.graph
+        *_, features = smooth(graph.x, graph.edge_index, self.hops_, self.normalization)
+        position = {label: at for at, label in enumerate(self.classes_)}
+        means = self.means_[[position[label] for label in query.classes]]
+        cosine = _cosine(features[query.nodes.numpy()], means)
+        return (cosine / self.temperature).log_softmax(dim=1)
+
+    def _state(self) -> State:
+        return {"means": self.means_, "hops": self.hops_}
+
+    def _load_state(self, state: State) -> None:
+        self.means_ = state["means"].clone()
+        self.hops_ = state["hops"]
+
+
+def _class_means(features: Features, task: Task) -> Tensor:
+    """Unit mean of the training nodes of each class."""
+    means = []
+    for label in task.classes:
+        members = task.train[task.train_y == label].numpy()
+        means.append(np.asarray(features[members].mean(axis=0)).ravel())
+    return _unit(torch.from_numpy(np.stack(means)).float())
+
+
+def _cosine(features: Features, means: Tensor) -> Tensor:
+    rows = np.asarray(features @ means.numpy().T)
+    squares = features.multiply(features) if hasattr(features, "multiply") else features**2
+    length = np.sqrt(np.asarray(squares.sum(axis=1))).reshape(-1, 1)
+    return torch.from_numpy(rows / np.maximum(length, 1e-12)).float()
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(vectors, dim=1, eps=1e-12)

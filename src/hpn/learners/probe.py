@@ -1,0 +1,167 @@
+"""One logistic regression a task, on features smoothed over the task's graph.
+
+No continual learning at all: each task has a classifier of its own, so nothing is forgotten and
+memory grows with the tasks. It is the floor under every method here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from scipy.special import log_softmax
+from torch import Tensor
+
+from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.nn import smooth
+from hpn.nn.propagation import Features, Normalization
+from hpn.streams import Query, Task
+
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+DEFAULT_HOPS, DEFAULT_STRENGTH = 2, 10.0
+
+
+class Probe(Learner):
+    """Logistic regression on smoothed features, one a task.
+
+    The number of hops and the inverse regularisation strength C (0.01 to 1,000) are chosen for each task
+    by accuracy on its validation nodes, ties by their log-likelihood. Without the task, every classifier
+    speaks for its own classes, weighted by how confident it is (the sum of its squared probabilities).
+
+    Args:
+        max_hops: The most hops tried.
+        normalization: ``sym`` or ``row``; see :func:`hpn.nn.smooth`.
+        max_iter: Iterations of the solver at most.
+        seed: Unused; every learner has one.
+
+    Attributes:
+        weights_: ``[num_rows, num_features]`` a task; one row for two classes, none for one class.
+        biases_: ``[num_rows]`` a task.
+        hops_: Chosen number of hops of each task.
+        strengths_: Chosen C of each task.
+    """
+
+    weights_: list[Tensor]
+    biases_: list[Tensor]
+    hops_: list[int]
+    strengths_: list[float]
+
+    def __init__(
+        self,
+        *,
+        max_hops: Annotated[int, Field(ge=0)] = 3,
+        normalization: Normalization = "sym",
+        max_iter: Annotated[int, Field(ge=1)] = 1000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.max_hops = max_hops
+        self.normalization = normalization
+        self.max_iter = max_iter
+
+    @property
+    def num_parameters(self) -> int:
+        """Weights and biases of all classifiers."""
+        return sum(tensor.numel() for tensor in (*self.weights_, *self.biases_))
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        if task.index == 0:
+            self.weights_, self.biases_, self.hops_, self.strengths_ = [], [], [], []
+        train, val = task.train.numpy(), task.val.numpy()
+        best: tuple[tuple[float, float], Any, int, float] | None = None
+        graph = task.graph
+        layers = smooth(graph.x, graph.edge_index, self.max_hops, self.normalization)
+        for hops, features in enumerate(layers):
+            for strength in STRENGTHS if len(task.classes) > 1 else ():
+                if len(val) == 0 and (hops, strength) != (DEFAULT_HOPS, DEFAULT_STRENGTH):
+                    continue
+                model = self._fit_classifier(features[train], task.train_y.numpy(), strength)
+                score = _validate(model, features[val], task.val_y.numpy())
+                if best is None or score > best[0]:
+                    best = (score, model, hops, strength)
+        self._keep(task, best)
+        metrics = {"val_accuracy": best[0][0]} if best and len(val) else {}
+        self.in_progress_ = False
+        self._step_done(observer, Progress(task.index, 1, 1, metrics))
+
+    def _fit_classifier(self, features: Features, y: np.ndarray, strength: float) -> Any:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return LogisticRegression(C=strength, max_iter=self.max_iter).fit(features, y)
+
+    def _keep(self, task: Task, best: tuple[Any, Any, int, float] | None) -> None:
+        if best is None:  # one class: nothing to tell apart
+            weight, bias, hops, strength = (
+                torch.zeros(0, self.num_features_),
+                torch.zeros(0),
+                0,
+                0.0,
+            )
+        else:
+            _, model, hops, strength = best
+            # Scikit-learn sorts the classes; rows follow the task's order.
+            order = [list(model.classes_).index(label) for label in task.classes]
+            weight, bias = torch.from_numpy(model.coef_).float(), torch.from_numpy(model.intercept_)
+            if len(task.classes) > 2:
+                weight, bias = weight[order], bias[order]
+            elif order == [1, 0]:
+                weight, bias = -weight, -bias
+        self.weights_.append(weight)
+        self.biases_.append(bias.float())
+        self.hops_.append(hops)
+        self.strengths_.append(strength)
+
+    def _scores(self, query: Query) -> Tensor:
+        tasks = range(len(self.tasks_)) if query.task is None else (query.task,)
+        needed = max(self.hops_[task] for task in tasks)
+        nodes = query.nodes.numpy()
+        graph = query.graph
+        layers = smooth(graph.x, graph.edge_index, needed, self.normalization)
+        features = [layer[nodes] for layer in layers]
+        by_class: dict[int, Tensor] = {}
+        for task in tasks:
+            scores = self._task_scores(features[self.hops_[task]], task)
+            confidence = (2 * scores).logsumexp(dim=1, keepdim=True)
+            by_class.update(zip(self.tasks_[task], (scores + confidence).unbind(dim=1), strict=True))
+        return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
+
+    def _task_scores(self, features: Features, task: int) -> Tensor:
+        weight, bias = self.weights_[task], self.biases_[task]
+        logits = torch.from_numpy(np.asarray(features @ weight.numpy().T)) + bias
+        if len(bias) < 2:  # the first class is the reference
+            logits = torch.cat([torch.zeros(logits.shape[0], 1), logits], dim=1)
+        return logits.log_softmax(dim=1)
+
+    def _state(self) -> State:
+        numbered = enumerate(zip(self.weights_, self.biases_, strict=True))
+        return {
+            "classifiers": {str(task): {"weight": w, "bias": b} for task, (w, b) in numbered},
+            "hops": list(self.hops_),
+            "strengths": list(self.strengths_),
+        }
+
+    def _load_state(self, state: State) -> None:
+        kept = [state["classifiers"][str(task)] for task in range(len(state["hops"]))]
+        self.weights_ = [entry["weight"].clone() for entry in kept]
+        self.biases_ = [entry["bias"].clone() for entry in kept]
+        self.hops_ = list(state["hops"])
+        self.strengths_ = list(state["strengths"])
+
+
+def _validate(model: Any, features: Features, y: np.ndarray) -> tuple[float, float]:
+    """Accuracy and mean log-likelihood on validation nodes."""
+    if len(y) == 0:
+        return 0.0, 0.0
+    logits = model.decision_function(features)
+    if logits.ndim == 1:  # two classes, one logit
+        logits = np.stack([np.zeros_like(logits), logits], axis=1)
+    log_proba = log_softmax(logits, axis=1)
+    columns = np.searchsorted(model.classes_, y)
+    accuracy = float((log_proba.argmax(axis=1) == columns).mean())
+    return accuracy, float(log_proba[np.arange(len(y)), columns].mean())

@@ -1,0 +1,119 @@
+"""Numbers and names as text: rounding, units, and the escaping all data goes through."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, TypeGuard
+
+MISSING = "–"
+
+# What XML 1.0 cannot hold, not even as an entity: one such character makes an SVG unreadable.
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def esc(value: object) -> str:
+    r"""Make a value safe as text and as a quoted attribute, in HTML and in SVG.
+
+    Example:
+        >>> esc('a & "b"')
+        'a &amp; &quot;b&quot;'
+        >>> esc("\x00") == "\ufffd"
+        True
+    """
+    return html.escape(_UNPRINTABLE.sub("\ufffd", str(value)), quote=True)
+
+
+def coord(value: float) -> str:
+    """Write a coordinate with one digit, and none where it is whole.
+
+    Example:
+        >>> coord(12.0), coord(3.14159), coord(-0.01)
+        ('12', '3.1', '0')
+    """
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")
+
+
+def decimal(value: float | None, digits: int = 1, *, signed: bool = False) -> str:
+    """Write a number with fixed digits and a true minus sign.
+
+    Example:
+        >>> decimal(-33.08), decimal(1.25, 2, signed=True), decimal(None)
+        ('−33.1', '+1.25', '–')
+    """
+    if not is_number(value):
+        return MISSING
+    rounded = round(float(value), digits) + 0.0  # −0.0 + 0.0 is 0.0
+    sign = "+" if signed and rounded > 0 else ""
+    return f"{sign}{rounded:,.{digits}f}".replace("-", "−")
+
+
+def spread(summary: Mapping[str, Any] | None, *, signed: bool = False) -> str:
+    """Write mean ± standard deviation; a single seed has no deviation to show.
+
+    Example:
+        >>> spread({"mean": 78.31, "std": 0.62, "values": [77.9, 78.7]})
+        '78.3 ± 0.6'
+        >>> spread({"mean": 78.31, "std": 0.0, "values": [78.31]}), spread(None)
+        ('78.3', '–')
+    """
+    if summary is None:
+        return MISSING
+    mean = decimal(summary["mean"], signed=signed)
+    if len(summary["values"]) < 2:
+        return mean
+    return f"{mean} ± {decimal(summary['std'])}"
+
+
+def count(value: float | None) -> str:
+    """Write a count with separators, and from 10¹² on (bounds can be that large) as a power of ten.
+
+    Example:
+        >>> count(123456), count(3.2e45), count(10**400), count(None), count(float("inf"))
+        ('123,456', '3.2 × 10⁴⁵', '1.0 × 10⁴⁰⁰', '–', '∞')
+    """
+    if value is None or value != value:  # noqa: PLR0124 - only NaN differs from itself
+        return MISSING
+    if value in (math.inf, -math.inf):
+        return "∞"
+    if abs(value) < 1e12:
+        return f"{round(value):,}"
+    # Decimal, because an integer may exceed the range of a float.
+    digits, power = f"{Decimal(value):.1e}".split("e")
+    return f"{digits} × 10{str(int(power)).translate(_SUPERSCRIPT)}"
+
+
+def quantity(value: float | None) -> str:
+    """Write a measured quantity (seconds, megabytes) with about three digits.
+
+    Example:
+        >>> quantity(0.0421), quantity(83.25), quantity(1204.4), quantity(None)
+        ('0.042', '83.2', '1,204', '–')
+    """
+    if not is_number(value):
+        return MISSING
+    size = abs(value)
+    digits = 0 if size >= 100 or size == 0 else 1 if size >= 10 else 2 if size >= 0.1 else 3
+    return decimal(value, digits)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a finite number (``True`` and ``False`` are not).
+
+    Example:
+        >>> is_number(3), is_number(float("nan")), is_number("3"), is_number(True)
+        (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of a float
+        return False
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

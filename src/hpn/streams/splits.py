@@ -1,0 +1,87 @@
+"""Which nodes train, validate and test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.errors import DataError
+from hpn.streams.views import Classes
+
+TRAIN, VAL = 0.6, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One Boolean a node and part; a node is in one part at most."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
+    """Split the nodes of the classes in ``tasks`` by the graph's own rule.
+
+    ``given`` masks are taken as they are; if they hold no validation nodes at all, a quarter of each
+    class's training nodes (seeded) becomes validation. ``index`` takes the first 60 % of each class
+    for training, the next 20 % for validation and the rest for testing. ``seeded`` does the same
+    after a shuffle drawn with ``seed``.
+
+    Raises:
+        DataError: If a class has no training nodes or a task no test nodes.
+    """
+    parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
+    labels = graph.y.numpy()
+    if graph.masks is not None:
+        in_tasks = torch.from_numpy(np.isin(labels, [c for task in tasks for c in task]))
+        parts[0] = graph.masks.train & in_tasks
+        parts[1] = graph.masks.val & in_tasks
+        parts[2] = graph.masks.test & in_tasks
+        if not bool(graph.masks.val.any()):
+            _carve_validation(graph, parts, tasks, seed)
+    else:
+        for label in (c for task in tasks for c in task):
+            members = np.flatnonzero(labels == label)
+            if graph.split_rule == "seeded":
+                members = np.random.default_rng([seed, label]).permutation(members)
+            first, second = _cuts(len(members))
+            for part, chosen in enumerate(np.split(members, [first, second])):
+                parts[part, torch.from_numpy(chosen)] = True
+    _check(graph, tasks, parts)
+    return Split(parts[0], parts[1], parts[2])
+
+
+def _cuts(count: int) -> tuple[int, int]:
+    """Where training and validation end; every part gets at least one of three or more nodes."""
+    first = min(max(int(TRAIN * count), 1), count - 2)
+    return first, min(max(int((TRAIN + VAL) * count), first + 1), count - 1)
+
+
+def _carve_validation(graph: Graph, parts: Tensor, tasks: tuple[Classes, ...], seed: int) -> None:
+    for label in (c for task in tasks for c in task):
+        members = torch.nonzero(parts[0] & (graph.y == label)).flatten().numpy()
+        members = np.random.default_rng([seed, label]).permutation(members)
+        chosen = torch.from_numpy(members[: len(members) // 4])
+        parts[0, chosen] = False
+        parts[1, chosen] = True
+
+
+def _check(graph: Graph, tasks: tuple[Classes, ...], parts: Tensor) -> None:
+    for index, task in enumerate(tasks):
+        for label in task:
+            if not bool((parts[0] & (graph.y == label)).any()):
+                raise DataError(
+                    f"{graph.name}: class {label} ({graph.class_names[label]!r}) of task {index} has "
+                    "no training nodes; add some to the train mask or leave the class out with --tasks"
+                )
+        members = torch.isin(graph.y, torch.tensor(task))
+        if not bool((parts[2] & members).any()):
+            raise DataError(
+                f"{graph.name}: task {index} (classes {','.join(map(str, task))}) has no test nodes; "
+                "add some to the test mask or leave the task out with --tasks"
+            )

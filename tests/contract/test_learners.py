@@ -1,0 +1,311 @@
+"""One suite that every learner must pass. A new learner is covered as soon as it is registered."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.evaluation import evaluate
+from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.learners import LEARNERS, Learner, Observer, Progress
+from hpn.params import declared_params
+from hpn.streams import GraphView, Query, Task, TaskStream
+
+QUICK: dict[str, dict[str, Any]] = {"finetune": {"epochs": 25}, "joint": {"epochs": 25}}
+"""Settings that make a learner fast enough for tests; the defaults elsewhere."""
+
+CASES = [
+    pytest.param(name, {"backbone": backbone} if backbone else {}, id=f"{name}-{backbone or 'plain'}")
+    for name, learner in LEARNERS.items()
+    for backbone in (("gcn", "gat", "gin") if "backbone" in declared_params(learner) else (None,))
+]
+SCENARIOS = [("task", "oracle"), ("class", "oracle"), ("class", "global"), ("class", "grouped")]
+
+pytestmark = pytest.mark.parametrize(("name", "choice"), CASES)
+
+
+def make(name: str, choice: dict[str, Any], seed: int = 0, **params: Any) -> Learner:
+    return LEARNERS[name](seed=seed, **{**QUICK.get(name, {}), **choice, **params})
+
+
+def fit(learner: Learner, stream: TaskStream, tasks: int | None = None) -> Learner:
+    for index in range(len(stream) if tasks is None else tasks):
+        learner.fit_task(stream.task(index, with_past=learner.sees_past))
+    return learner
+
+
+def queries(stream: TaskStream, after: int) -> Iterator[Query]:
+    modes = ["oracle"] if stream.scenario == "task" else ["oracle", "global", "grouped"]
+    for mode in modes:
+        for task in [None] if mode == "global" else range(after + 1):
+            yield stream.query(task=task, after=after, evaluate=mode)[0]  # type: ignore[arg-type]
+
+
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        items = ((f"{path}/{key}", item) for key, item in value.items())
+        return {key: leaf for name, item in items for key, leaf in flatten(item, name).items()}
+    return {path: value}
+
+
+def assert_same_state(first: Any, second: Any) -> None:
+    left, right = flatten(first), flatten(second)
+    assert left.keys() == right.keys()
+    for key, value in left.items():
+        if isinstance(value, Tensor):
+            assert torch.equal(value, right[key]), key
+        else:
+            assert value == right[key], key
+
+
+def test_the_constructor_only_stores_its_arguments(name: str, choice: dict[str, Any]) -> None:
+    learner = make(name, choice, seed=3)
+    assert vars(learner) == learner.get_params()
+    assert learner.get_params()["seed"] == 3
+    assert all(p.default is not p.empty for p in declared_params(LEARNERS[name]).values())
+    assert repr(learner).startswith(f"{LEARNERS[name].__name__}(")
+    assert learner.state_dict() == {}
+
+
+def test_every_hyper_parameter_is_documented(name: str, choice: dict[str, Any]) -> None:
+    text = LEARNERS[name].__doc__ or ""
+    for param in declared_params(LEARNERS[name]):
+        assert f"        {param}: " in text, f"{param} is not in the docstring"
+
+
+def test_fit_returns_self_and_leaves_tasks_as_they_are(
+    name: str, choice: dict[str, Any], stream: TaskStream
+) -> None:
+    learner = make(name, choice)
+    for index in range(2):
+        task = stream.task(index, with_past=learner.sees_past)
+        before = copy.deepcopy(task)
+        assert learner.fit_task(task) is learner
+        for key in ("train", "train_y", "val", "val_y"):
+            assert torch.equal(getattr(task, key), getattr(before, key))
+        assert torch.equal(task.graph.x, before.graph.x)
+        assert torch.equal(task.graph.edge_index, before.graph.edge_index)
+
+
+def test_fit_neither_reads_nor_moves_the_global_generator(
+    name: str, choice: dict[str, Any], stream: TaskStream
+) -> None:
+    states = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        before = torch.get_rng_state()
+        states.append(fit(make(name, choice), stream, tasks=2).state_dict())
+        assert torch.equal(torch.get_rng_state(), before)
+    assert_same_state(*states)
+
+
+def test_predict_changes_nothing(name: str, choice: dict[str, Any], graph: Graph) -> None:
+    stream = TaskStream(graph, scenario="class")
+    learner = fit(make(name, choice), stream, tasks=2)
+    state, rng = copy.deepcopy(learner.state_dict()), torch.get_rng_state()
+    modes = [module.training for module in _modules(learner)]
+    for query in queries(stream, after=1):
+        before = copy.deepcopy(query)
+        first, second = learner.predict(query), learner.predict(query)
+        assert torch.equal(first, second)
+        assert torch.equal(query.nodes, before.nodes)
+        assert torch.equal(query.graph.x, before.graph.x)
+        assert torch.equal(query.graph.edge_index, before.graph.edge_index)
+    assert_same_state(learner.state_dict(), state)
+    assert torch.equal(torch.get_rng_state(), rng)
+    assert [module.training for module in _modules(learner)] == modes
+
+
+def _modules(learner: Learner) -> list[torch.nn.Module]:
+    return [value for value in vars(learner).values() if isinstance(value, torch.nn.Module)]
+
+
+def test_predict_before_fit_raises(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    with pytest.raises(NotFittedError, match="learned no task yet"):
+        make(name, choice).predict(query)
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_only_classes_that_were_asked_for(
+    name: str, choice: dict[str, Any], graph: Graph, scenario: Any
+) -> None:
+    stream = TaskStream(graph, scenario=scenario)
+    learner = fit(make(name, choice), stream)
+    for query in queries(stream, after=len(stream) - 1):
+        answers = learner.predict(query)
+        assert answers.shape == query.nodes.shape
+        assert answers.dtype == torch.int64
+        assert set(answers.tolist()) <= set(query.classes)
+        scores = learner.predict_scores(query)
+        assert scores.shape == (len(query.nodes), len(query.classes))
+        assert bool(torch.isfinite(scores).all())
+        if query.grouped:
+            assert any(set(answers.tolist()) <= set(task) for task in stream.classes)
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_same_seed_same_result(name: str, choice: dict[str, Any], graph: Graph, scenario: Any) -> None:
+    stream = TaskStream(graph, scenario=scenario)
+    first, second = (fit(make(name, choice, seed=5), stream) for _ in range(2))
+    assert_same_state(first.state_dict(), second.state_dict())
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_resume_equals_uninterrupted(
+    name: str, choice: dict[str, Any], graph: Graph, scenario: Any, tmp_path: Path
+) -> None:
+    """Save after some step of every task, load into a new learner, go on; and again."""
+    stream = TaskStream(graph, scenario=scenario)
+    whole = fit(make(name, choice), stream)
+
+    class Stop(Exception):
+        pass
+
+    class StopAfter(Observer):
+        def __init__(self, step: int) -> None:
+            self.step = step
+
+        def after_step(self, learner: Learner, progress: Progress) -> None:
+            if progress.done == self.step:
+                save_checkpoint(tmp_path, {"learner": learner.state_dict()})
+                raise Stop
+
+    learner = make(name, choice)
+    for index in range(len(stream)):
+        task = stream.task(index, with_past=learner.sees_past)
+        with pytest.raises(Stop):
+            learner.fit_task(task, StopAfter(step=7 if name in QUICK else 1))
+        saved = load_checkpoint(tmp_path)
+        assert saved is not None
+        learner = make(name, choice).load_state_dict(saved["learner"])
+        if learner.in_progress_:
+            learner.fit_task(task)
+    assert_same_state(learner.state_dict(), whole.state_dict())
+
+
+def test_state_is_complete_and_plain(name: str, choice: dict[str, Any], graph: Graph, tmp_path: Path) -> None:
+    stream = TaskStream(graph, scenario="class")
+    learner = fit(make(name, choice), stream, tasks=2)
+    for path, leaf in flatten(learner.state_dict()).items():
+        assert isinstance(leaf, Tensor) or json.dumps(leaf), path
+    save_checkpoint(tmp_path, {"learner": learner.state_dict()})
+    saved = load_checkpoint(tmp_path)
+    assert saved is not None
+    rng = torch.get_rng_state()
+    loaded = make(name, choice).load_state_dict(saved["learner"])
+    assert torch.equal(torch.get_rng_state(), rng), "loading draws no random numbers"
+    for query in queries(stream, after=1):
+        assert torch.equal(loaded.predict_scores(query), learner.predict_scores(query))
+    assert loaded.num_parameters == learner.num_parameters > 0
+    fit_on = stream.task(2, with_past=learner.sees_past)
+    assert_same_state(learner.fit_task(fit_on).state_dict(), loaded.fit_task(fit_on).state_dict())
+
+
+@pytest.mark.parametrize(("scenario", "mode"), SCENARIOS)
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_better_than_chance(
+    name: str, choice: dict[str, Any], graph: Graph, scenario: Any, mode: Any, edges: Any
+) -> None:
+    """On the task just learned, where no method has an excuse; in `global`, over all that was seen."""
+    stream = TaskStream(graph, scenario=scenario, edges=edges)
+    learner = make(name, choice, **({"epochs": 60} if name in QUICK else {}))
+    fit(learner, stream)
+    row = evaluate(learner, stream, after=len(stream) - 1, mode=mode)
+    if mode == "oracle":
+        assert row.accuracy[-1] > 60
+    else:
+        assert sum(row.accuracy) / len(row.accuracy) > 100 / 6 + 5
+
+
+def test_an_answer_does_not_depend_on_what_else_is_asked(
+    name: str, choice: dict[str, Any], graph: Graph
+) -> None:
+    stream = TaskStream(graph, scenario="class")
+    learner = fit(make(name, choice), stream, tasks=2)
+    query, _ = stream.query(task=None, after=1, evaluate="global")
+    few = Query(query.graph, query.nodes[:3].flip(0), query.classes)
+    assert torch.equal(learner.predict(few), learner.predict(query)[:3].flip(0))
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+@pytest.mark.parametrize("tasks", ["0;1;2,3", "0,1,2;3,4", "0,1;2,3,4"])
+def test_uneven_and_one_class_tasks(
+    name: str, choice: dict[str, Any], graph: Graph, scenario: Any, tasks: str
+) -> None:
+    stream = TaskStream(graph, tasks=tasks, scenario=scenario)
+    learner = fit(make(name, choice), stream)
+    for task, classes in enumerate(stream.classes):
+        query, key = stream.query(task=task, after=len(stream) - 1, evaluate="oracle")
+        answers = learner.predict(query)
+        assert set(answers.tolist()) <= set(classes)
+        if len(classes) == 1:
+            assert torch.equal(answers, key.y)
+
+
+def test_sparse_and_dense_features_agree(name: str, choice: dict[str, Any], graph: Graph) -> None:
+    no_dropout = {"dropout": 0.0} if "dropout" in declared_params(LEARNERS[name]) else {}
+    sparse = Graph.build(
+        "sparse", x=graph.x.to_sparse_csr(), links=graph.edge_index, y=graph.y, class_order=graph.class_order
+    )
+    scores = []
+    for source in (graph, sparse):
+        stream = TaskStream(source)
+        learner = fit(make(name, choice, **no_dropout), stream, tasks=2)
+        query, _ = stream.query(task=1, after=1, evaluate="oracle")
+        scores.append(learner.predict_scores(query).exp())
+    assert torch.allclose(*scores, atol=0.02)
+
+
+def test_graphs_without_edges_and_tasks_without_validation_nodes(
+    name: str, choice: dict[str, Any], stream: TaskStream
+) -> None:
+    task = stream.task(0)
+    empty = torch.zeros(0, dtype=torch.long)
+    bare = GraphView(task.graph.x, torch.zeros(2, 0, dtype=torch.long))
+    lonely = Task(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
+    learner = make(name, choice).fit_task(lonely)
+    answers = learner.predict(Query(bare, task.val, task.classes, task=0))
+    assert float((answers == task.val_y).float().mean()) > 0.5
+
+
+def test_tasks_must_come_in_order_and_be_new(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
+    learner = make(name, choice)
+    with pytest.raises(ConfigError, match="expected task 0 next, got task 1"):
+        learner.fit_task(stream.task(1, with_past=learner.sees_past))
+    fit(learner, stream, tasks=1)
+    state = copy.deepcopy(learner.state_dict())
+    first = stream.task(0)
+    again = Task(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
+    with pytest.raises(ConfigError, match="repeats class"):
+        learner.fit_task(again)
+    assert_same_state(learner.state_dict(), state)
+
+
+def test_other_features_are_refused(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
+    learner = fit(make(name, choice), stream, tasks=1)
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    narrow = Query(GraphView(query.graph.x[:, :3], query.graph.edge_index), query.nodes, query.classes, 0)
+    with pytest.raises(DataError, match="3 features, but 12 were learned from"):
+        learner.predict(narrow)
+
+
+def test_values_out_of_range_are_refused_before_anything_is_learned(
+    name: str, choice: dict[str, Any], stream: TaskStream
+) -> None:
+    bounded = [key for key in ("epochs", "max_hops", "max_iter") if key in declared_params(LEARNERS[name])]
+    assert bounded, "a learner with no bounded hyper-parameter needs a case of its own here"
+    for key in bounded:
+        learner = make(name, choice, **{key: -1})
+        with pytest.raises(ConfigError, match=f"{key} = -1"):
+            learner.fit_task(stream.task(0))
+        assert learner.state_dict() == {}

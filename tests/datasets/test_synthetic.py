@@ -1,0 +1,174 @@
+"""Synthetic communities: sizes as asked, the same for the same seed, and neither trivial nor hopeless."""
+
+import inspect
+import typing
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from hpn.datasets import synthetic
+from hpn.datasets.synthetic import load_synthetic
+from hpn.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def small():
+    return load_synthetic()
+
+
+def drawn_links(monkeypatch, **options):
+    """Return the links as they were drawn, before duplicates are dropped, and the labels."""
+    seen = {}
+    draw = synthetic._draw_links
+
+    def watch(rng, y, *args):
+        seen["links"], seen["y"] = draw(rng, y, *args), y
+        return seen["links"]
+
+    monkeypatch.setattr(synthetic, "_draw_links", watch)
+    load_synthetic(**options)
+    return seen["links"], seen["y"]
+
+
+def test_small_is_the_default(small):
+    assert small.name == "synthetic"
+    assert (small.num_nodes, small.num_links) == (2_000, 8_000)
+    assert (small.num_features, small.num_classes) == (32, 10)
+    assert small.x.dtype == torch.float32
+    assert small.split_rule == "seeded"
+    assert small.class_order is None
+
+
+def test_arxiv_like_has_the_size_of_arxiv():
+    graph = load_synthetic(preset="arxiv-like")
+    assert graph.name == "arxiv-like"
+    assert (graph.num_nodes, graph.num_links) == (169_343, 1_166_243)
+    assert (graph.num_features, graph.num_classes) == (128, 40)
+    assert graph.num_edges > 0.95 * graph.num_links
+
+
+def test_products_like_has_the_size_of_products():
+    size = synthetic._PRESETS["products-like"]
+    assert (size.num_nodes, size.num_links) == (2_449_029, 61_859_140)
+    assert (size.num_features, size.num_classes) == (100, 47)
+
+
+def test_same_seed_same_graph(small):
+    assert load_synthetic(graph_seed=0).fingerprint() == small.fingerprint()
+    assert load_synthetic(graph_seed=1).fingerprint() != small.fingerprint()
+
+
+def test_drawing_in_chunks_keeps_the_numbers(monkeypatch):
+    monkeypatch.setattr(synthetic, "_CHUNK", 1000)
+    links, y = drawn_links(monkeypatch)
+    assert links.shape == (2, 8_000)
+    assert (links[0] != links[1]).all()
+    assert np.mean(y[links[0]] == y[links[1]]) == pytest.approx(0.8, abs=0.02)
+
+
+def test_sizes_are_uneven_and_indices_tell_nothing(small):
+    sizes = small.class_sizes()
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 2 * sizes[-1]
+    position = torch.arange(small.num_nodes, dtype=torch.float64)
+    means = torch.stack([position[small.y == label].mean() for label in range(10)])
+    assert ((means / small.num_nodes - 0.5).abs() < 0.1).all()
+    assert abs(np.corrcoef(position.numpy(), small.y.numpy())[0, 1]) < 0.05
+
+
+def test_degrees_are_heavy_tailed(small):
+    degree = torch.bincount(small.edge_index[0], minlength=small.num_nodes)
+    assert degree.max() > 8 * degree.float().mean()
+    assert degree.float().mean() > degree.median()
+
+
+@pytest.mark.parametrize("homophily", [0.0, 0.3, 1.0])
+def test_homophily_is_the_share_of_links_within_a_class(monkeypatch, homophily):
+    links, y = drawn_links(monkeypatch, homophily=homophily)
+    share = np.mean(y[links[0]] == y[links[1]])
+    assert share == pytest.approx(homophily, abs=0.02 * (0 < homophily < 1))
+
+
+def pair_accuracy(graph, first, second, is_smoothed):
+    nodes = ((graph.y == first) | (graph.y == second)).nonzero().flatten().numpy()
+    x, y = graph.x.numpy()[nodes], graph.y.numpy()[nodes]
+    if is_smoothed:
+        ones = np.ones(graph.edge_index.shape[1])
+        adjacency = sp.csr_matrix((ones, graph.edge_index.numpy()), shape=(graph.num_nodes,) * 2)
+        adjacency = adjacency[nodes][:, nodes] + sp.eye(len(nodes))
+        x = adjacency @ x / adjacency.sum(axis=1).A1[:, None]
+    train = len(nodes) * 6 // 10
+    model = LogisticRegression(C=0.1).fit(x[:train], y[:train])
+    return model.score(x[train:], y[train:])
+
+
+def test_features_alone_do_not_settle_it_and_neighbours_help(small):
+    pairs = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+    alone = np.mean([pair_accuracy(small, *pair, is_smoothed=False) for pair in pairs])
+    smoothed = np.mean([pair_accuracy(small, *pair, is_smoothed=True) for pair in pairs])
+    assert 0.65 < alone < 0.9
+    assert smoothed > alone + 0.08
+
+
+def test_noise_makes_it_harder():
+    easy, hard = load_synthetic(noise=0.3), load_synthetic(noise=3.0)
+    assert pair_accuracy(easy, 0, 1, is_smoothed=False) > 0.95
+    assert pair_accuracy(hard, 0, 1, is_smoothed=False) < 0.7
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    num_classes=st.integers(2, 8),
+    spare=st.integers(0, 50),
+    num_links=st.integers(0, 400),
+    num_features=st.integers(1, 5),
+    homophily=st.floats(0, 1),
+    graph_seed=st.integers(0, 2**32),
+)
+def test_any_size(num_classes, spare, num_links, num_features, homophily, graph_seed):
+    graph = load_synthetic(
+        num_nodes=10 * num_classes + spare,
+        num_links=num_links,
+        num_features=num_features,
+        num_classes=num_classes,
+        homophily=homophily,
+        graph_seed=graph_seed,
+    )
+    assert graph.num_nodes == 10 * num_classes + spare == sum(graph.class_sizes())
+    assert min(graph.class_sizes()) >= 10
+    assert graph.num_links == num_links
+    assert graph.num_edges <= num_links
+    assert graph.x.shape == (graph.num_nodes, num_features)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"preset": "arxiv"}, "did you mean 'arxiv-like'"),
+        ({"num_nodes": 99}, "num_nodes=99 is too few for 10 classes"),
+        ({"num_links": -1}, "num_links=-1"),
+        ({"num_features": 0}, "num_features=0"),
+        ({"num_classes": 1}, "num_classes=1"),
+        ({"homophily": 1.5}, "homophily=1.5"),
+        ({"noise": 0.0}, "noise=0.0"),
+        ({"noise": float("nan")}, "noise=nan"),
+        ({"graph_seed": -1}, "graph_seed=-1"),
+    ],
+    ids=str,
+)
+def test_arguments_out_of_range_are_named(options, expected):
+    with pytest.raises(ConfigError) as error:
+        load_synthetic(**options)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_signature_tells_the_ranges():
+    hints = typing.get_type_hints(load_synthetic, include_extras=True)
+    bounded = set(inspect.signature(load_synthetic).parameters) - {"preset"}
+    assert all(hasattr(hints[name], "__metadata__") for name in bounded)

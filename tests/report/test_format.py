@@ -1,0 +1,32 @@
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from hpn.report.format import count, decimal, esc, quantity, spread
+
+
+def test_escaped_text_survives_a_round_trip_through_xml(hostile):
+    element = ET.fromstring(f'<a b="{esc(hostile)}">{esc(hostile)}</a>')
+    assert len(element) == 0
+    assert element.text == element.get("b")
+    if hostile.isprintable():
+        assert element.text == hostile
+
+
+def test_unprintable_characters_are_replaced():
+    assert esc("\x00\x1b\ud800\uffff\tend") == "\ufffd" * 4 + "\tend"
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_absent_numbers_are_a_dash(value):
+    assert decimal(value) == quantity(value) == count(value) == "–"
+
+
+def test_a_value_that_rounds_to_zero_has_no_sign():
+    assert decimal(-0.04, signed=True) == "0.0"
+
+
+def test_spread_keeps_the_sign_of_forgetting():
+    forgetting = {"mean": -33.08, "std": 1.5, "values": [-34.0, -32.0]}
+    assert spread(forgetting, signed=True) == "−33.1 ± 1.5"
+    assert spread({**forgetting, "mean": 2.0}, signed=True) == "+2.0 ± 1.5"

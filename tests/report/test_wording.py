@@ -1,0 +1,32 @@
+import pytest
+
+from hpn.report.wording import explanation, headline, lead, setting
+
+
+def test_setting_names_what_a_group_shares(make_result):
+    shared = ["class-incremental", "global evaluation", "edges: within", "3 tasks"]
+    assert setting(make_result()) == shared
+    assert setting(make_result(scenario="domain"))[0] == "domain"
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [("oracle", "is given"), ("global", "comes alone"), ("grouped", "arrive together")],
+)
+def test_each_evaluation_is_explained(make_result, mode, says):
+    assert says in explanation(make_result(evaluate=mode))
+
+
+def test_an_unknown_evaluation_is_not_explained(make_result):
+    assert explanation(make_result(evaluate="x", edges="y")) == ""
+
+
+def test_headline_names_few_data_sets_and_counts_many(make_result):
+    results = [make_result(dataset=name) for name in ("a", "b", "a", "c", "d")]
+    assert headline(results[:4]) == "Continual learning on a, b and c"
+    assert headline(results) == "Continual learning on 4 data sets"
+
+
+def test_lead_warns_of_different_settings(make_result):
+    assert "2 settings" in lead([make_result()] * 3, 2)
+    assert "settings" not in lead([make_result()] * 3, 1)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.datasets.sparse import is_sparse
+from hpn.streams import GraphView, TaskStream
+from hpn.streams.views import Edges
+
+
+def tagged(num_nodes: int = 60, num_classes: int = 6) -> Graph:
+    """A random graph whose one feature tells which node a row is, for the test to look up."""
+    generator = torch.Generator().manual_seed(0)
+    links = torch.randint(num_nodes, (2, 6 * num_nodes), generator=generator)
+    y = torch.arange(num_nodes) % num_classes
+    x = torch.arange(num_nodes).float().unsqueeze(1)
+    return Graph.build("tagged", x=x, links=links, y=y)
+
+
+def ids(view: GraphView, rows: Tensor | None = None) -> list[int]:
+    x = view.x if rows is None else view.x[rows]
+    return [int(value) for value in x[:, 0]]
+
+
+def edge_set(view: GraphView) -> set[tuple[int, int]]:
+    names = torch.tensor(ids(view))
+    return {tuple(pair) for pair in names[view.edge_index].t().tolist()}
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_views_hold_what_they_should(edges: Edges) -> None:
+    graph = tagged()
+    stream = TaskStream(graph, edges=edges)
+    everything = {tuple(pair) for pair in graph.edge_index.t().tolist()}
+    for index in range(len(stream)):
+        task = stream.task(index)
+        in_view = {index} if edges == "within" else set(range(index + 1))
+        owner = {node: _task_of(stream, int(graph.y[node])) for node in range(graph.num_nodes)}
+        nodes = {node for node in owner if owner[node] in in_view}
+        assert set(ids(task.graph)) == nodes
+        assert edge_set(task.graph) == {(a, b) for a, b in everything if a in nodes and b in nodes}
+        for rows, labels in ((task.train, task.train_y), (task.val, task.val_y)):
+            assert [int(graph.y[node]) for node in ids(task.graph, rows)] == labels.tolist()
+            assert {_task_of(stream, int(label)) for label in labels} == {index}
+
+
+def _task_of(stream: TaskStream, label: int) -> int:
+    return next(index for index, task in enumerate(stream.classes) if label in task)
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_oracle_queries(edges: Edges) -> None:
+    graph = tagged()
+    stream = TaskStream(graph, edges=edges)
+    for after, task in itertools.product(range(3), range(3)):
+        if task > after:
+            continue
+        query, key = stream.query(task=task, after=after, evaluate="oracle")
+        assert query.task == task
+        assert query.classes == stream.classes[task]
+        assert not query.grouped
+        assert [int(graph.y[node]) for node in ids(query.graph, query.nodes)] == key.y.tolist()
+        assert edge_set(query.graph) == edge_set(stream.task(task).graph), "the same after any later task"
+
+
+@pytest.mark.parametrize("evaluate", ["global", "grouped"])
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_queries_without_the_task(edges: Edges, evaluate: str) -> None:
+    graph = tagged()
+    stream = TaskStream(graph, edges=edges, scenario="class")
+    task = None if evaluate == "global" else 1
+    query, key = stream.query(task=task, after=1, evaluate=evaluate)  # type: ignore[arg-type]
+    assert query.task is None
+    assert query.grouped == (evaluate == "grouped")
+    assert query.classes == (*stream.classes[0], *stream.classes[1])
+    assert set(ids(query.graph)) == {n for n in range(60) if int(graph.y[n]) in query.classes}
+    if evaluate == "global":
+        assert set(key.task.tolist()) == {0, 1}
+        assert key.task.tolist() != sorted(key.task.tolist()), "tasks must not come in order"
+    else:
+        assert set(key.task.tolist()) == {1}
+    crossing = {
+        (a, b)
+        for a, b in edge_set(query.graph)
+        if _task_of(stream, int(graph.y[a])) != _task_of(stream, int(graph.y[b]))
+    }
+    assert bool(crossing) == (edges == "seen")
+
+
+def test_node_numbers_tell_nothing() -> None:
+    order = torch.arange(200) // 100  # sorted by class, as users' files often are
+    graph = Graph.build("sorted", x=torch.ones(200, 1), links=torch.zeros(2, 0).long(), y=order)
+    stream = TaskStream(graph)
+    query, key = stream.query(task=0, after=0, evaluate="oracle")
+    early = key.y[query.nodes < 100].float().mean()
+    assert 0.2 < early < 0.8
+
+
+def test_the_seed_numbers_the_nodes_and_nothing_else_changes() -> None:
+    graph = tagged()
+    first, second = TaskStream(graph, seed=0).task(0), TaskStream(graph, seed=1).task(0)
+    assert ids(first.graph) != ids(second.graph)
+    assert set(ids(first.graph)) == set(ids(second.graph))
+
+
+def test_sparse_features_stay_sparse() -> None:
+    graph = tagged()
+    sparse = Graph.build(
+        "sparse", x=graph.x.to_sparse_csr(), links=graph.edge_index, y=graph.y, class_order=range(6)
+    )
+    view = TaskStream(sparse).task(0).graph
+    assert is_sparse(view.x)
+    assert torch.equal(view.x.to_dense(), TaskStream(graph, tasks=[[0, 1]]).task(0).graph.x)
+
+
+def test_unlabelled_nodes_and_classes_in_no_task_are_in_no_view() -> None:
+    graph = tagged()
+    y = graph.y.clone()
+    y[:6] = -1
+    stream = TaskStream(
+        Graph.build("part", x=graph.x, links=graph.edge_index, y=y), tasks="0,1;2,3", edges="seen"
+    )
+    seen = set(ids(stream.task(1).graph))
+    assert seen == {node for node in range(6, 60) if node % 6 < 4}
+
+
+def test_description() -> None:
+    told = TaskStream(tagged(), tasks="0,1;2,3").describe()
+    assert [task["nodes"] for task in told["tasks"]] == [20, 20]
+    assert [c["id"] for c in told["left_out"]] == [4, 5]
+    first = told["tasks"][0]
+    assert (first["train"], first["val"], first["test"]) == (12, 4, 4)

@@ -1,0 +1,126 @@
+"""A learner that tries to cheat, and fails."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.datasets.sparse import stack_rows
+from hpn.evaluation import evaluate
+from hpn.learners import Learner, Observer
+from hpn.learners.base import State
+from hpn.streams import GraphView, Query, Task, TaskStream, stack_graphs
+
+
+def reachable_tensors(thing: Any) -> list[Tensor]:
+    """Every tensor that can be reached from an object by following its attributes and containers."""
+    found: list[Tensor] = []
+    seen: set[int] = set()
+    todo = [thing]
+    while todo:
+        item = todo.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        if isinstance(item, Tensor):
+            found.append(item)
+            if item._base is not None:
+                todo.append(item._base)
+        elif isinstance(item, (list, tuple, set, dict)) or dataclasses.is_dataclass(item):
+            todo.extend(gc.get_referents(item))
+    return found
+
+
+class Cheat(Learner):
+    """Looks for labels of queries, for the task, and for anything that arrives later."""
+
+    @property
+    def num_parameters(self) -> int:
+        return 0
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        self.views = [*getattr(self, "views", []), task]
+
+    def _scores(self, query: Query) -> Tensor:
+        for word in ("y", "labels", "key", "answers", "train_y", "test", "stream", "_graph"):
+            with pytest.raises(AttributeError):
+                getattr(query, word)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            query.task = 0  # type: ignore[misc]
+        self.queries = [*getattr(self, "queries", []), query]
+        return torch.zeros(len(query.nodes), len(query.classes)).log_softmax(dim=1)
+
+    def _state(self) -> State:
+        return {}
+
+    def _load_state(self, state: State) -> None: ...
+
+
+@pytest.fixture
+def secret() -> Graph:
+    """Features that are unique a node and class, so that any trace of a node can be recognised."""
+    y = torch.arange(120) % 6
+    links = torch.randint(120, (2, 600), generator=torch.Generator().manual_seed(1))
+    return Graph.build("secret", x=1000.0 + torch.arange(120).float().unsqueeze(1), links=links, y=y)
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+@pytest.mark.parametrize("mode", ["oracle", "global", "grouped"])
+def test_nothing_of_a_later_task_and_no_label_of_a_query(secret: Graph, edges: Any, mode: Any) -> None:
+    scenario = "task" if mode == "oracle" else "class"
+    stream = TaskStream(secret, edges=edges, scenario=scenario)  # type: ignore[arg-type]
+    cheat = Cheat()
+    for after in range(len(stream)):
+        cheat.fit_task(stream.task(after))
+        evaluate(cheat, stream, after=after, mode=mode)
+        later = {float(1000 + n) for n in range(120) if int(secret.y[n]) in _later(stream, after)}
+        for thing in (cheat.views[-1], *cheat.queries):
+            for tensor in reachable_tensors(thing):
+                assert not later.intersection(tensor.flatten().tolist()), "a later node was in reach"
+        if mode != "oracle":
+            assert all(query.task is None for query in cheat.queries)
+        cheat.queries = []
+
+
+def _later(stream: TaskStream, after: int) -> set[int]:
+    return {label for task in stream.classes[after + 1 :] for label in task}
+
+
+def test_a_task_has_no_label_of_a_test_node(secret: Graph) -> None:
+    stream = TaskStream(secret)
+    task = stream.task(0)
+    query, key = stream.query(task=0, after=0, evaluate="oracle")
+    labelled = {*task.train.tolist(), *task.val.tolist()}
+    assert not labelled.intersection(query.nodes.tolist())
+    num_labels = len(task.train_y) + len(task.val_y)
+    assert num_labels == len(labelled) < task.graph.num_nodes
+    for tensor in reachable_tensors(query):
+        assert not (len(tensor) == len(key.y) and torch.equal(tensor, key.y))
+
+
+def test_only_learners_that_declare_it_see_the_past(secret: Graph) -> None:
+    stream = TaskStream(secret)
+    assert stream.task(2).past == ()
+    assert [task.index for task in stream.task(2, with_past=True).past] == [0, 1]
+
+
+def test_views_cannot_be_given_new_attributes(secret: Graph) -> None:
+    stream = TaskStream(secret)
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    for thing in (query, query.graph, stream.task(0)):
+        with pytest.raises((AttributeError, TypeError)):
+            object.__setattr__(thing, "smuggled", 1)
+
+
+def test_stacking_graphs_keeps_the_parts_apart() -> None:
+    one = GraphView(torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]]))
+    both, starts = stack_graphs([one, one])
+    assert starts == [0, 2]
+    assert both.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
+    assert torch.equal(both.x, stack_rows([one.x, one.x]))
