@@ -67,7 +67,7 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
-    fresh: Annotated[bool, typer.Option(help="Replace an earlier run in the folder.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
@@ -194,14 +194,15 @@ def datasets_info(
 def main() -> None:
     """Run the command line: exit code 0 done, 2 a wrong argument or bad data, 1 anything else."""
     logging.captureWarnings(True)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, _interrupt)
     try:
         code = app(standalone_mode=False)
     except HPNError as error:
         code = _fail(str(error), 2)
     except typer.TyperException as error:
         code = _fail(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
-    except (KeyboardInterrupt, typer.Abort):
+    except Interrupted:
         code = _fail("interrupted; the same command goes on from the last checkpoint", 1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -209,8 +210,12 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM. A KeyboardInterrupt would be turned into exit code 130 on its way up."""
+
+
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _fail(message: str, code: int) -> int:

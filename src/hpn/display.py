@@ -111,7 +111,7 @@ class LiveProgress(Watcher):
 
 def print_result(result: dict[str, Any]) -> None:
     """Print a finished run: what was asked, AM, FM and ARS, and the accuracy matrix."""
-    console = Console()
+    console = _console()
     words = [result["method"], result["backbone"], "on", result["dataset"]]
     title = " ".join(word for word in words if word)
     asked = f"{result['scenario']}-incremental, {result['edges']} edges, asked {result['evaluate']}"
@@ -128,7 +128,7 @@ def print_result(result: dict[str, Any]) -> None:
     summary.add_row("cost", cost)
     console.print(summary)
     console.print(_matrix_table(result))
-    console.print(Text(f"run folder: {result['out']}   next: hpn report {result['out']}", style="dim"))
+    console.print(Text(f"run folder: {result['out']}", style="dim"))
 
 
 def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
@@ -142,7 +142,7 @@ def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
     for row in rows:
         counts = [_count(row[key]) for key in ("nodes", "edges", "features", "classes")]
         table.add_row(row["name"], *counts, row["on_disk"], row["about"])
-    console = Console()
+    console = _console()
     console.print(table)
     console.print(Text(f"Counts as published. Data root: {root}", style="dim"), soft_wrap=True)
     console.print(Text("Your own: hpn run FILE.npz, or a folder with nodes.csv and edges.csv", style="dim"))
@@ -150,7 +150,7 @@ def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
 
 def print_dataset(info: dict[str, Any]) -> None:
     """Print one data set: statistics, classes, tasks and splits."""
-    console = Console()
+    console = _console()
     console.print(Text(info["name"], style="bold"), Text(info["about"]))
     console.print(
         f"{info['nodes']:,} nodes, {info['links']:,} edge records, {info['edges']:,} distinct edges, "
@@ -173,6 +173,11 @@ def print_dataset(info: dict[str, Any]) -> None:
     if left:
         console.print(Text(f"in no task: {left}", style="dim"))
     console.print(Text(f"split: {info['split']}", style="dim"))
+
+
+def _console() -> Console:
+    # Outside a terminal there is no width to fit into, and wrapped lines are a nuisance.
+    return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 def _matrix_table(result: dict[str, Any]) -> Table:

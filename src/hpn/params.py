@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,7 +28,9 @@ def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter
     }
 
 
-def resolve_params(function: Callable[..., Any], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
+def resolve_params(
+    function: Callable[..., Any], given: Mapping[str, Any], *, owner: str, without: Collection[str] = ()
+) -> dict[str, Any]:
     """Check ``given`` against a signature and fill in the defaults.
 
     Strings are read as the declared type, so values may come straight from a command line.
@@ -36,6 +39,7 @@ def resolve_params(function: Callable[..., Any], given: Mapping[str, Any], *, ow
         function: A class or function with keyword-only parameters.
         given: Values by name.
         owner: Whom the parameters belong to, for messages.
+        without: Parameters that are not to be given here.
 
     Raises:
         ConfigError: For an unknown name (the nearest right one is named) or a value out of range.
@@ -49,7 +53,7 @@ def resolve_params(function: Callable[..., Any], given: Mapping[str, Any], *, ow
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
-    declared = declared_params(function)
+    declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:
             takes = f"it takes: {', '.join(declared)}" if declared else "it takes no options"
@@ -78,8 +82,11 @@ def _read(hint: Any, value: Any, what: str) -> Any:
     if isinstance(value, str) and value.lower() == "none":
         value = None
     try:
-        return TypeAdapter(hint).validate_python(value)
+        result = TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         problem = problem[:1].lower() + problem[1:]
         raise ConfigError(f"{what} = {value!r}: {problem}") from error
+    if isinstance(result, float) and not math.isfinite(result):
+        raise ConfigError(f"{what} = {value!r}: input should be finite")
+    return result

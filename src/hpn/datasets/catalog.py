@@ -48,11 +48,14 @@ class DatasetInfo:
 
     def is_on_disk(self, root: Path) -> bool:
         """Whether it can be loaded without a download."""
-        return self.folder is None or (root / self.folder).is_dir()
+        if self.folder is None:
+            return True
+        folder = root / self.folder
+        return folder.is_dir() and any(folder.iterdir())
 
 
 def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
-    about = f"web pages of {name.capitalize()}'s computer science department"
+    about = f"web pages, {name.capitalize()}"
     folder = f"webkb/{name}/raw"
     return DatasetInfo(name, about, (nodes, links, 1703, 5), partial(load_webkb, name), folder)
 
@@ -62,31 +65,31 @@ CATALOG = {
     for info in (
         DatasetInfo(
             "digits",
-            "handwritten digits, nearest-neighbour graph",
+            "handwritten digits, kNN graph",
             (1797, None, 64, 10),
             load_digits,
         ),
         DatasetInfo(
             "cora",
-            "citations among machine-learning papers",
+            "machine-learning papers",
             (2708, 5429, 1433, 7),
             partial(load_planetoid, "Cora"),
             "Cora/raw",
         ),
         DatasetInfo(
             "citeseer",
-            "citations among computer-science papers",
+            "computer-science papers",
             (3327, 4732, 3703, 6),
             partial(load_planetoid, "CiteSeer"),
             "CiteSeer/raw",
         ),
-        DatasetInfo("actor", "actors on the same web pages", (7600, 33544, 932, 5), load_actor, "actor/raw"),
+        DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
         _webkb("texas", 183, 325),
         _webkb("wisconsin", 251, 515),
         _webkb("cornell", 183, 298),
         DatasetInfo(
             "ogbn-arxiv",
-            "citations among arXiv papers",
+            "arXiv papers",
             (169343, 1166243, 128, 40),
             partial(load_ogb, "ogbn-arxiv"),
             "ogbn_arxiv/raw",
@@ -101,13 +104,13 @@ CATALOG = {
         DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
         DatasetInfo(
             "arxiv-like",
-            "synthetic, the size of ogbn-arxiv",
+            "synthetic twin of ogbn-arxiv",
             (169343, 1166243, 128, 40),
             partial(load_synthetic, preset="arxiv-like"),
         ),
         DatasetInfo(
             "products-like",
-            "synthetic, the size of ogbn-products",
+            "synthetic twin of ogbn-products",
             (2449029, 61859140, 100, 47),
             partial(load_synthetic, preset="products-like"),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import urllib.error
 import urllib.request
@@ -23,11 +24,15 @@ def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
     missing = {file: url for file, url in sources.items() if not (folder / file).is_file()}
     if not missing:
         return
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, (file, url) in enumerate(missing.items(), start=1):
             _fetch(url, folder / file, f"{name}: {file} ({number}/{len(missing)})")
     except (OSError, urllib.error.URLError) as error:
+        with contextlib.suppress(OSError):  # a folder that is not empty stays
+            for path in new:
+                path.rmdir()
         files = ", ".join(missing)
         address = next(iter(missing.values())).rpartition("/")[0]
         raise DataError(
@@ -42,14 +47,14 @@ def _fetch(url: str, target: Path, label: str) -> None:
 
     part = target.with_name(target.name + ".part")
     console = Console(stderr=True)
-    if not sys.stderr.isatty():
-        sys.stderr.write(f"downloading {label}\n")
     try:
         with (
             urllib.request.urlopen(url, timeout=TIMEOUT) as response,  # noqa: S310
             part.open("wb") as out,
             Progress(console=console, disable=not sys.stderr.isatty()) as progress,
         ):
+            if not sys.stderr.isatty():
+                sys.stderr.write(f"downloading {label}\n")
             length = response.headers.get("Content-Length")
             bar = progress.add_task(label, total=int(length) if length else None)
             while chunk := response.read(CHUNK):

@@ -179,8 +179,7 @@ def _resolve_settings(
             raise ConfigError(f"{method} has no backbone; leave --backbone out")
         if settings.setdefault("backbone", backbone) != backbone:
             raise ConfigError("--backbone and --set backbone=… disagree")
-    params = resolve_params(learner, settings, owner=method)
-    del params["seed"]
+    params = resolve_params(learner, settings, owner=method, without={"seed"})
     loader = find_loader(dataset, data_root)
     return params, resolve_params(loader, options, owner=f"data set {dataset}")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,16 +89,17 @@ def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: 
         watcher.seed_finished(seed, reused=True)
         return
     folder.mkdir(exist_ok=True)
-    progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
     stream = config.make_stream(graph, seed)
+    progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
     learner, watch = progress.learner, progress.watch
-    for index in range(progress.next_task, len(stream)):
-        with watch.measure("fit"):
-            learner.fit_task(stream.task(index, with_past=learner.sees_past), progress)
-        with watch.measure("predict"):
-            row = evaluate(learner, stream, after=index, mode=config.evaluate)
-        progress.finish_task(row)
-    progress.finish()
+    with contextlib.closing(progress.log):
+        for index in range(progress.next_task, len(stream)):
+            with watch.measure("fit"):
+                learner.fit_task(stream.task(index, with_past=learner.sees_past), progress)
+            with watch.measure("predict"):
+                row = evaluate(learner, stream, after=index, mode=config.evaluate)
+            progress.finish_task(row)
+        progress.finish()
 
 
 @dataclass
@@ -168,7 +169,6 @@ class SeedRun(Observer):
     def finish(self) -> None:
         """Write the seed's result."""
         self.log.write("finished")
-        self.log.close()
         write_json(
             self.folder / RESULT,
             {
@@ -204,23 +204,24 @@ class SeedRun(Observer):
         return now if now is None or self.peak_rss_mb is None else max(now, self.peak_rss_mb)
 
 
-@contextmanager
+@contextlib.contextmanager
 def deterministic(graph: Graph) -> Iterator[None]:
     """Deterministic algorithms inside, and one thread if the graph is small; all as before outside.
 
     On a small graph more threads only wait for each other, badly so on a busy machine.
     """
-    enabled = torch.are_deterministic_algorithms_enabled()
+    mode = torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     threads = torch.get_num_threads()
     limit = 1 if graph.num_nodes <= SMALL_GRAPH else threads
-    torch.use_deterministic_algorithms(True)
+    # Not use_deterministic_algorithms, which imports PyTorch's compiler and takes seconds for it.
+    torch.set_deterministic_debug_mode("error")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(limit)
     try:
         with threadpool_limits(limit):
             yield
     finally:
-        torch.use_deterministic_algorithms(enabled)
+        torch.set_deterministic_debug_mode(mode)
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
         torch.set_num_threads(threads)

@@ -39,7 +39,7 @@ class Joint(FineTune):
         *,
         backbone: Literal["gcn", "gat", "gin"] = "gcn",
         head: Literal["classes", "shared"] = "classes",
-        epochs: Annotated[int, Field(ge=1)] = 200,
+        epochs: Annotated[int, Field(ge=1)] = 100,
         lr: Annotated[float, Field(gt=0)] = 0.01,
         weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5,

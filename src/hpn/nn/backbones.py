@@ -1,6 +1,7 @@
 """The paper's three backbones, on PyTorch Geometric's layers and with the paper's widths.
 
-Two layers each: GCN with 16 hidden units, GAT with 8 heads of 8, GIN with 32.
+Two layers each: GCN with 16 hidden units, GAT with 8 heads of 8, GIN with 32. PyTorch Geometric takes
+seconds to import, so it waits until a backbone is made.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import add_self_loops
 
 Adjacency = tuple[Tensor, ...]
 """Edges, and their weights if the backbone has any."""
@@ -52,6 +50,8 @@ class Backbone(nn.Module):
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Adjacency:
         """Do once for a graph what would be the same in every pass: self-loops and edge weights."""
+        from torch_geometric.utils import add_self_loops
+
         return (add_self_loops(edge_index, num_nodes=num_nodes)[0],)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
@@ -71,6 +71,8 @@ class GCN(Backbone):
     HIDDEN = 16
 
     def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
+        from torch_geometric.nn import GCNConv
+
         super().__init__(
             num_features,
             num_outputs,
@@ -82,6 +84,8 @@ class GCN(Backbone):
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Adjacency:
         """Entries and weights of the symmetrically normalised adjacency matrix with self-loops."""
+        from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
         return tuple(gcn_norm(edge_index, num_nodes=num_nodes))
 
 
@@ -92,6 +96,8 @@ class GAT(Backbone):
     HEADS = 8
 
     def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
+        from torch_geometric.nn import GATConv
+
         width = self.HIDDEN * self.HEADS
         super().__init__(
             num_features,
@@ -133,6 +139,8 @@ class ProjectedGINConv(nn.Module):
     """
 
     def __init__(self, num_inputs: int, num_hidden: int, num_outputs: int) -> None:
+        from torch_geometric.nn import GINConv
+
         super().__init__()
         self.project = nn.Linear(num_inputs, num_hidden, bias=False)
         self.shift = nn.Parameter(torch.zeros(num_hidden))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -207,9 +206,7 @@ def _tasks(result: Result) -> str:
 def _command(result: Result) -> str:
     if not result["command"]:
         return ""
-    # A line may end between words but not within one, such as after the hyphens of an option.
-    words = re.split(r"(\s+)", str(result["command"]))
-    code = "".join(esc(word) if word.isspace() else f"<span>{esc(word)}</span>" for word in words)
+    code = esc(str(result["command"]))
     return f'<div class="again"><h4>Run it again</h4><pre><code>{code}</code></pre></div>'
 
 

@@ -97,7 +97,6 @@ h4 span{display:block;color:var(--muted);font-weight:400;font-size:.84rem;line-h
 pre{margin:6px 0 0;padding:13px 84px 13px 16px;background:var(--soft);border-radius:8px;
 white-space:pre-wrap;overflow-wrap:anywhere;
 font:.84rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
-pre span{display:inline-block}
 .again button{position:absolute;right:8px;bottom:8px;font:600 .76rem/1 @font;padding:7px 11px;
 border-radius:6px;border:1px solid var(--rule);background:var(--card);color:var(--ink);
 cursor:pointer}

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.errors import ConfigError
+from hpn.learners import LEARNERS, Learner, Observer
+from hpn.learners.base import State
+from hpn.streams import GraphView, Query, Task, TaskStream
+
+
+class Fixed(Learner):
+    """Answers with scores it was given."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+
+    @property
+    def num_parameters(self) -> int:
+        return 1
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        self.drawn = torch.rand(3)
+
+    def _scores(self, query: Query) -> Tensor:
+        return self.scores
+
+    def _state(self) -> State:
+        return {}
+
+    def _load_state(self, state: State) -> None: ...
+
+
+def query(classes: tuple[int, ...], *, num_nodes: int, grouped: bool) -> Query:
+    graph = GraphView(torch.zeros(num_nodes, 12), torch.zeros(2, 0).long())
+    return Query(graph, torch.arange(num_nodes), classes, grouped=grouped)
+
+
+def test_a_group_gets_the_task_that_makes_it_likeliest(stream: TaskStream) -> None:
+    learner = Fixed()
+    for index in range(2):
+        learner.fit_task(stream.task(index))
+    first, second = stream.classes[:2]
+    # Node by node two of three are best explained by task 0, but the third excludes it.
+    probabilities = torch.tensor([[0.5, 0.1, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2], [1e-6, 1e-6, 0.1, 0.9]])
+    learner.scores = probabilities.log()
+    alone = learner.predict(query((*first, *second), num_nodes=3, grouped=False))
+    assert alone.tolist() == [first[0], first[1], second[1]]
+    together = learner.predict(query((*first, *second), num_nodes=3, grouped=True))
+    assert together.tolist() == [second[0], second[0], second[1]]
+
+
+def test_seeds_draw_different_numbers(stream: TaskStream) -> None:
+    drawn = [Fixed(seed=seed).fit_task(stream.task(0)).drawn for seed in (0, 0, 1)]  # type: ignore[attr-defined]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_a_shared_head_needs_the_task(stream: TaskStream) -> None:
+    learner = LEARNERS["finetune"](epochs=1)  # type: ignore[call-arg]
+    for index in range(2):
+        learner.fit_task(stream.task(index))
+    asked, _ = stream.query(task=None, after=1, evaluate="global")
+    with pytest.raises(ConfigError, match="shared by all tasks cannot answer"):
+        learner.predict(asked)

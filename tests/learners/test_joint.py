@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import torch
+
+from hpn.datasets import Graph
+from hpn.evaluation import evaluate
+from hpn.learners import Joint
+from hpn.streams import TaskStream
+
+
+def fit(stream: TaskStream, **params: object) -> Joint:
+    learner = Joint(**params)  # type: ignore[arg-type]
+    for index in range(len(stream)):
+        learner.fit_task(stream.task(index, with_past=True))
+    return learner
+
+
+def test_it_answers_every_task_well(graph: Graph) -> None:
+    stream = TaskStream(graph)
+    row = evaluate(fit(stream, epochs=80), stream, after=2, mode="oracle")
+    assert min(row.accuracy) > 70
+
+
+def test_heads(graph: Graph) -> None:
+    stream = TaskStream(graph)
+    assert fit(stream, epochs=2).network_.num_outputs == 6
+    assert fit(stream, epochs=2, head="shared").network_.num_outputs == 2
+    classes = TaskStream(graph, scenario="class")
+    assert fit(classes, epochs=2, head="shared").network_.num_outputs == 6
+
+
+def test_a_lesson_has_the_training_nodes_of_every_task(stream: TaskStream) -> None:
+    learner = fit(stream, epochs=1)
+    lesson = learner._lesson(stream.task(2, with_past=True))
+    tasks = [stream.task(index) for index in range(3)]
+    assert len(lesson.nodes) == sum(len(task.train) for task in tasks)
+    own = lesson.x[lesson.nodes[: len(tasks[0].train)]]
+    assert torch.equal(own, tasks[0].graph.x[tasks[0].train])
+    assert lesson.allowed.sum(dim=1).unique().tolist() == [2]
+    columns = [lesson.allowed[at].nonzero().flatten().tolist() for at in (0, -1)]
+    assert columns == [[0, 1], [4, 5]]
+
+
+def test_it_starts_from_scratch_with_every_task(stream: TaskStream) -> None:
+    """What it knew has no influence: only its random numbers go on."""
+    learner = fit(stream, epochs=3)
+    other = fit(stream, epochs=3)
+    with torch.no_grad():
+        for parameter in other.network_.parameters():
+            parameter.zero_()
+    assert not torch.equal(*(one.network_.first.lin.weight for one in (learner, other)))
+    for one in (learner, other):
+        one.tasks_ = one.tasks_[:2]
+        one.fit_task(stream.task(2, with_past=True))
+    assert torch.equal(*(one.network_.first.lin.weight for one in (learner, other)))

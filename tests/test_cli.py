@@ -1,0 +1,369 @@
+"""The command line as a user meets it: exit codes, one line on standard error, one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpn.cli import main
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
+    """Run a command in an empty folder; gives its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("HPN_DATA", raising=False)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hpn", *words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capfd.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+SMALL = (
+    "synthetic",
+    "--set",
+    "data.num_nodes=120",
+    "--set",
+    "data.num_links=400",
+    "--set",
+    "data.num_classes=4",
+)
+
+
+def write_npz(path: Path, **changes: Any) -> Path:
+    rng = np.random.default_rng(0)
+    n = 30
+    arrays = {
+        "adj_indptr": np.arange(n + 1),
+        "adj_indices": (np.arange(n) + 1) % n,
+        "adj_shape": np.array([n, n]),
+        "attr_matrix": rng.normal(size=(n, 4)),
+        "labels": np.arange(n) % 3,
+    }
+    arrays = {key: value for key, value in {**arrays, **changes}.items() if value is not None}
+    np.savez(path, **arrays)
+    return path
+
+
+def write_tables(folder: Path, nodes: str, edges: str) -> Path:
+    folder.mkdir()
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "edges.csv").write_text(edges)
+    return folder
+
+
+NODES = "id,label,f,g\n" + "".join(f"n{i},{'ab'[i % 2]},{i}.5,{i % 3}\n" for i in range(12))
+EDGES = "source,target\n" + "".join(f"n{i},n{(i + 1) % 12}\n" for i in range(12))
+
+
+def test_one_json_object_on_standard_output(cli: Cli) -> None:
+    code, out, err = cli("run", *SMALL, "--method", "ncm", "--seeds", "2", "--json")
+    assert code == 0
+    result = json.loads(out)
+    assert out.count("\n") == 1
+    assert (result["schema"], result["dataset"], result["method"], result["seeds"]) == (
+        1,
+        "synthetic",
+        "ncm",
+        [0, 1],
+    )
+    assert len(result["matrices"]) == 2
+    assert "seed 1: task 2/2 learned" in err
+    assert Path(result["out"]).is_dir()
+
+
+def test_quiet_is_quiet_and_the_table_tells(cli: Cli) -> None:
+    code, out, err = cli(
+        "run", *SMALL, "--method", "finetune", "--backbone", "gin", "--set", "epochs=3", "--quiet"
+    )
+    assert (code, err) == (0, "")
+    for word in ("finetune gin on synthetic", "AM", "FM", "ARS", "after task", "run folder: runs/"):
+        assert word in out
+
+
+def test_every_option_is_taken(cli: Cli) -> None:
+    code, out, err = cli(
+        "run", *SMALL, "--method", "finetune", "--backbone", "gat", "--scenario", "class", "--edges", "seen",
+        "--evaluate", "grouped", "--tasks", "3,1;0,2", "--seed", "7", "--set", "epochs=2", "--out", "here",
+        "--json", "--quiet",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    expected = {"backbone": "gat", "scenario": "class", "edges": "seen", "evaluate": "grouped", "seeds": [7]}
+    assert {key: result[key] for key in expected} == expected
+    assert result["tasks"] == [[3, 1], [0, 2]]
+    assert result["out"] == "here"
+
+
+def test_the_commands_own_words_repeat_it(cli: Cli) -> None:
+    import shlex
+
+    _, first, _ = cli(
+        "run", *SMALL, "--method", "finetune", "--set", "epochs=3", "--seed", "2", "--json", "--quiet"
+    )
+    result = json.loads(first)
+    words = shlex.split(result["command"])[1:]
+    _, second, _ = cli(*words, "--json", "--quiet", "--out", "again")
+    assert json.loads(second)["matrices"] == result["matrices"]
+
+
+BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
+    "edge to nowhere": lambda t: (
+        [str(write_tables(t / "d", NODES, EDGES + "n1,nobody\n"))],
+        "edges.csv, line 14, column 'target': 'nobody' is the id of no node",
+    ),
+    "npz edge to nowhere": lambda t: (
+        [str(write_npz(t / "g.npz", adj_indices=np.full(30, 99)))],
+        "99",
+    ),
+    "nan": lambda t: (
+        [str(write_npz(t / "g.npz", attr_matrix=np.full((30, 4), np.nan)))],
+        "feature 0 of node 0 is nan",
+    ),
+    "infinite": lambda t: (
+        [str(write_npz(t / "g.npz", attr_matrix=np.full((30, 4), np.inf)))],
+        "feature 0 of node 0 is inf",
+    ),
+    "ragged table": lambda t: ([str(write_tables(t / "d", NODES + "x,a,1\n", EDGES))], "nodes.csv, line 14"),
+    "empty table": lambda t: ([str(write_tables(t / "d", "id,label,f\n", EDGES))], "has no rows"),
+    "empty file": lambda t: ([str(write_tables(t / "d", "", EDGES))], "nodes.csv"),
+    "duplicate ids": lambda t: (
+        [str(write_tables(t / "d", NODES + "n3,a,1,1\n", EDGES))],
+        "'n3' is given to an earlier",
+    ),
+    "no labels for a class": lambda t: (
+        [str(write_npz(t / "g.npz", labels=np.arange(30) % 2 * 2)), "--tasks", "0,1"],
+        "class 1",
+    ),
+    "two labelled nodes": lambda t: (
+        [str(write_npz(t / "g.npz", labels=np.array([0] * 14 + [1] * 14 + [2] * 2))), "--tasks", "0,1,2"],
+        "class 2 ('2') of task 0 has 2 labelled nodes, at least 3 are needed",
+    ),
+    "class twice": lambda t: ([str(write_npz(t / "g.npz")), "--tasks", "0,0"], "lists class 0 twice"),
+    "class of another task": lambda t: (
+        [str(write_npz(t / "g.npz")), "--tasks", "0,1;1,2"],
+        "also in task 0",
+    ),
+    "no test nodes": lambda t: (
+        [
+            str(
+                write_npz(
+                    t / "g.npz",
+                    train_mask=np.arange(30) < 15,
+                    val_mask=np.arange(30) >= 15,
+                    test_mask=np.zeros(30, bool),
+                )
+            )
+        ],
+        "has no test nodes",
+    ),
+    "not an archive": lambda t: ([_text(t / "g.npz", "hello")], "is not an .npz archive"),
+    "truncated": lambda t: ([_cut(write_npz(t / "g.npz"))], "cut short or damaged"),
+    "pickled": lambda t: ([str(write_npz(t / "g.npz", labels=np.array([{}] * 30, dtype=object)))], "pickled"),
+    "parquet in name only": lambda t: (
+        [_text(t / "nodes.parquet", "hello", beside="edges.parquet")],
+        "nodes.parquet",
+    ),
+    "unknown data set": lambda t: (["coar"], "did you mean 'cora'"),
+    "unknown method": lambda t: ([*SMALL, "--method", "prob"], "did you mean 'probe'"),
+    "unknown key": lambda t: ([*SMALL, "--set", "learning_rate=1"], "finetune has no 'learning_rate'"),
+    "not a pair": lambda t: ([*SMALL, "--set", "epochs"], "expected KEY=VALUE"),
+    "out of range": lambda t: ([*SMALL, "--set", "dropout=1"], "less than 1"),
+    "data option": lambda t: ([*SMALL, "--set", "data.homophily=2"], "homophily"),
+    "unknown edges": lambda t: ([*SMALL, "--edges", "all"], "known: within, seen"),
+    "unknown scenario": lambda t: ([*SMALL, "--scenario", "tasks"], "did you mean 'task'"),
+    "unknown evaluation": lambda t: ([*SMALL, "--evaluate", "group"], "did you mean 'grouped'"),
+    "evaluation without task": lambda t: (
+        [*SMALL, "--scenario", "task", "--evaluate", "global"],
+        "--scenario class",
+    ),
+    "seeds and seed": lambda t: ([*SMALL, "--seeds", "2", "--seed", "1"], "not both"),
+    "no seeds": lambda t: ([*SMALL, "--seeds", "0"], "at least 1"),
+    "negative seed": lambda t: ([*SMALL, "--seed", "-1"], "from 0 up"),
+    "seeds no number": lambda t: ([*SMALL, "--seeds", "two"], "valid integer"),
+    "unknown option": lambda t: ([*SMALL, "--sede", "1"], "--sede"),
+    "classes per task": lambda t: ([*SMALL, "--classes-per-task", "0"], "at least 1"),
+    "missing data, no network": lambda t: (["cora", "--data-root", str(t / "none")], "put ind.cora.allx"),
+}
+
+
+def _text(path: Path, text: str, beside: str = "") -> str:
+    path.write_text(text)
+    if beside:
+        path.with_name(beside).write_text(text)
+    return str(path)
+
+
+def _cut(path: Path) -> str:
+    path.write_bytes(path.read_bytes()[:-200])
+    return str(path)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_code_2_and_nothing_written(
+    cli: Cli, tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    words, message = BAD[case](tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = cli("run", *words, "--out", "out", "--quiet")
+    assert code == 2
+    assert out == ""
+    assert err.startswith("hpn: ")
+    assert err.count("\n") == 1, err
+    assert message in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_used(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in ("file", "file/run"):
+        code, _, err = cli("run", *SMALL, "--method", "ncm", "--out", out)
+        assert code == 2
+        assert "choose another --out" in err
+
+
+def test_another_configuration_and_a_newer_version(cli: Cli, tmp_path: Path) -> None:
+    assert cli("run", *SMALL, "--method", "ncm", "--out", "run")[0] == 0
+    code, _, err = cli("run", *SMALL, "--method", "probe", "--out", "run", "--quiet")
+    assert code == 2
+    assert "another configuration" in err
+    assert "method: ncm there, probe now" in err
+    (tmp_path / "run" / "seed-0" / "result.json").unlink()
+    checkpoint = tmp_path / "run" / "seed-0" / "checkpoint.json"
+    checkpoint.write_text(json.dumps({**json.loads(checkpoint.read_text()), "format": 9}))
+    code, _, err = cli("run", *SMALL, "--method", "ncm", "--out", "run", "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "format 9" in err
+    assert cli("run", *SMALL, "--method", "ncm", "--out", "run", "--fresh")[0] == 0
+
+
+def test_things_that_are_no_errors(cli: Cli, tmp_path: Path) -> None:
+    """Isolated nodes, self-loops, duplicate and directed edges, one-class tasks, unlabelled nodes."""
+    lonely = "lonely,a,1,1\nunknown,,2,2\n"
+    odd = EDGES + "n1,n1\nn1,n2\nn2,n1\nunknown,n1\n"
+    folder = write_tables(tmp_path / "d", NODES + lonely, odd)
+    code, out, err = cli("run", str(folder), "--method", "ncm", "--tasks", "a;b", "--json", "--quiet")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["am"]["mean"] == 100
+
+
+def test_datasets(cli: Cli) -> None:
+    code, out, _ = cli("datasets")
+    assert code == 0
+    assert "ogbn-products  2,449,029  61,859,140" in out
+    rows = {row["name"]: row for row in json.loads(cli("datasets", "--json")[1])}
+    assert rows["digits"]["on_disk"] == "built in"
+    assert rows["cora"]["edges"] == 5429
+
+
+def test_dataset_info(cli: Cli) -> None:
+    code, out, _ = cli("datasets", "info", "digits", "--classes-per-task", "3")
+    assert code == 0
+    assert "1,797 nodes" in out
+    assert "in no task: 9 9 (180)" in out
+    info = json.loads(cli("datasets", "info", "digits", "--json")[1])
+    assert [len(task["classes"]) for task in info["tasks"]] == [2] * 5
+    assert sum(task["train"] + task["val"] + task["test"] for task in info["tasks"]) == 1797
+    assert cli("datasets", "info", "digitz")[0] == 2
+
+
+def test_methods_lists_every_hyper_parameter(cli: Cli) -> None:
+    code, out, _ = cli("methods")
+    assert code == 0
+    assert "--set weight_decay=0.0005" in out
+    assert set(json.loads(cli("methods", "--json")[1])) >= {"finetune", "joint", "probe", "ncm"}
+
+
+def test_report(cli: Cli, tmp_path: Path) -> None:
+    for method in ("ncm", "probe"):
+        assert cli("run", *SMALL, "--method", method, "--out", method, "--quiet")[0] == 0
+    code, out, _ = cli("report", "ncm", "probe", "--out", "both.html")
+    assert (code, out.strip()) == (0, "both.html")
+    page = (tmp_path / "both.html").read_text()
+    assert "<svg" in page
+    assert "hpn run synthetic --method probe" in page
+    code, _, err = cli("report", "nothing")
+    assert code == 2
+    assert err.startswith("hpn: nothing")
+
+
+def test_names_from_data_are_escaped_in_the_report(cli: Cli, tmp_path: Path) -> None:
+    names = np.array(["<script>alert(1)</script>", '"><img src=x>', "a & b"])
+    write_npz(tmp_path / "g.npz", class_names=names)
+    assert cli("run", "g.npz", "--method", "ncm", "--tasks", "0,1,2", "--out", "run", "--quiet")[0] == 0
+    assert cli("report", "run")[0] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "alert(1)</script>" not in page
+    assert "<img" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_version_help_and_no_command(cli: Cli) -> None:
+    import hpn
+
+    assert cli("--version")[1] == f"hpn {hpn.__version__}\n"
+    assert "Usage" in cli("--help")[1]
+    assert "Usage" in cli("run", "-h")[1]
+    assert "Usage" in "".join(cli()[1:])
+
+
+def test_help_does_not_import_torch() -> None:
+    program = (
+        "import sys; sys.argv = ['hpn', '--help']\n"
+        "from hpn.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_clean_and_the_second_run_is_refused(tmp_path: Path, kind: signal.Signals) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "hpn",
+        "run",
+        *SMALL,
+        "--set",
+        "epochs=100000",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    first = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while not (tmp_path / "run" / "seed-0" / "checkpoint.json").exists():
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.05)
+    second = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "in use by another run" in second.stderr
+    first.send_signal(kind)
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 1
+    assert err.splitlines()[-1] == "hpn: interrupted; the same command goes on from the last checkpoint"
+    assert "Traceback" not in err

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from hpn.errors import ConfigError
+from hpn.params import declared_params, resolve_params
+
+
+def train(
+    name: str,
+    *,
+    epochs: Annotated[int, Field(ge=1)] = 10,
+    rate: float = 0.1,
+    mode: Literal["fast", "slow"] = "fast",
+    limit: int | None = None,
+    shuffle: bool = False,
+) -> None: ...
+
+
+def test_strings_are_read_as_the_declared_type() -> None:
+    given = {"epochs": "3", "rate": "1e-3", "mode": "slow", "limit": "none", "shuffle": "true"}
+    resolved = resolve_params(train, given, owner="train")
+    assert resolved == {"epochs": 3, "rate": 0.001, "mode": "slow", "limit": None, "shuffle": True}
+    assert resolve_params(train, {"limit": "5"}, owner="train")["limit"] == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"epoch": 1}, "train has no 'epoch'; did you mean 'epochs'? it takes: epochs, rate"),
+        ({"epochs": "0"}, "train: epochs = '0': input should be greater than or equal to 1"),
+        ({"epochs": "2.5"}, "epochs = '2.5'"),
+        ({"mode": "medium"}, "mode = 'medium': input should be 'fast' or 'slow'"),
+        ({"shuffle": "perhaps"}, "shuffle = 'perhaps'"),
+        ({"rate": "-inf"}, "rate = '-inf': input should be finite"),
+        ({"name": "x"}, "train has no 'name'"),
+    ],
+)
+def test_messages(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        resolve_params(train, given, owner="train")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_has_no_default_must_be_given() -> None:
+    def strict(*, size: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="strict needs a value for 'size'"):
+        resolve_params(strict, {}, owner="strict")
+
+
+def test_partial_functions_and_hidden_parameters() -> None:
+    bound = partial(train, "x", epochs=5)
+    assert resolve_params(bound, {"rate": "2"}, owner="train")["epochs"] == 5
+    assert "epochs" not in resolve_params(train, {}, owner="train", without={"epochs"})
+    with pytest.raises(ConfigError, match="has no 'epochs'"):
+        resolve_params(train, {"epochs": 1}, owner="train", without={"epochs"})
+    assert next(iter(declared_params(bound))) == "epochs"
