@@ -23,7 +23,7 @@ def test_everything_left_out_is_written_out() -> None:
         "weight_decay": 5e-4,
         "dropout": 0.5,
     }
-    assert config.data_options == {"neighbors": 8}
+    assert config.data_options == {"neighbors": 6}
     assert (config.scenario, config.edges, config.evaluate) == ("task", "within", "oracle")
     assert config.tasks == ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9))
     assert json.loads(json.dumps(config.to_json())) == config.to_json()

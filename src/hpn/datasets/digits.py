@@ -12,7 +12,7 @@ from hpn.datasets.graph import Graph
 MAX_INTENSITY = 16.0
 
 
-def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 8) -> Graph:
+def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
     """Scikit-learn's 1,797 images of 8 × 8 pixels, each linked to its nearest images.
 
     The graph is built from the pixels alone, never from labels. The default number of neighbours was

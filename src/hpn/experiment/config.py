@@ -72,6 +72,8 @@ class RunConfig:
 
     def make_learner(self, seed: int) -> Learner:
         """A new learner with these hyper-parameters."""
+        if self.backbone:
+            import torch_geometric.nn  # noqa: F401  (takes seconds, which are not to count as fitting)
         return LEARNERS[self.method](seed=seed, **self.params)
 
     def make_stream(self, graph: Graph, seed: int) -> TaskStream:

@@ -94,10 +94,12 @@ class FineTune(Learner):
         if not self._is_resumed():
             self._begin(task)
         lesson = self._lesson(task)
+        self.network_.train()
         while self.epoch_ < self.epochs:
             loss = self._train_epoch(lesson)
             self.epoch_ += 1
             self._step_done(observer, Progress(task.index, self.epoch_, self.epochs, {"loss": loss}))
+        self.network_.eval()
         self.epoch_ = 0
         del self._optimizer
 
@@ -111,7 +113,6 @@ class FineTune(Learner):
             self.network_ = self._new_network(outputs)
         elif outputs > self.network_.num_outputs:
             self.network_ = grow_outputs(self.network_, outputs)
-        self.network_.eval()
         self._optimizer = self._new_optimizer()
         self.epoch_ = 0
 
@@ -138,13 +139,11 @@ class FineTune(Learner):
         )
 
     def _train_epoch(self, lesson: Lesson) -> float:
-        self.network_.train()
         self._optimizer.zero_grad()
         logits = self.network_(lesson.x, lesson.adjacency)[lesson.nodes]
         loss = F.cross_entropy(logits.masked_fill(~lesson.allowed, -torch.inf), lesson.target)
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
-        self.network_.eval()
         return loss.item()
 
     def _scores(self, query: Query) -> Tensor:
