@@ -56,7 +56,7 @@ def matrix_svg(result: Result, *, title: str | None = None, standalone: bool = T
     )
     return document(
         "".join(parts),
-        width=max(width, 32 + 7.4 * len(title)) if standalone else width,
+        width=max(width, 40 + 8.4 * len(title)) if standalone else width,
         height=bottom + 92,
         title=title,
         desc=desc,

@@ -1,0 +1,36 @@
+"""What the documentation shows can be typed in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hpn
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    rows = capsys.readouterr().out.splitlines()
+    assert [len(row.split()) for row in rows] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_pictures_exist(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)\)", prose):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_public_names() -> None:
+    for name in hpn.__all__:
+        assert hasattr(hpn, name)
+    assert set(dir(hpn)) == set(hpn.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = hpn.nothing  # type: ignore[attr-defined]
