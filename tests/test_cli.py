@@ -259,6 +259,16 @@ def test_another_configuration_and_a_newer_version(cli: Cli, tmp_path: Path) -> 
     assert cli("run", *SMALL, "--method", "ncm", "--out", "run", "--fresh")[0] == 0
 
 
+def test_a_full_disk_is_one_line_and_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hpn.experiment.runner.save_checkpoint", full)
+    code, _, err = cli("run", *SMALL, "--method", "ncm", "--quiet")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "No space left on device" in err
+
+
 def test_things_that_are_no_errors(cli: Cli, tmp_path: Path) -> None:
     """Isolated nodes, self-loops, duplicate and directed edges, one-class tasks, unlabelled nodes."""
     lonely = "lonely,a,1,1\nunknown,,2,2\n"

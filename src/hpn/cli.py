@@ -207,6 +207,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
+    except OSError as error:  # the disk is full, a folder went away
+        code = _fail(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

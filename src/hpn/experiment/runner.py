@@ -69,7 +69,9 @@ def run(
     if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
         raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
     root = Path(data_root) if data_root else None
+    start = time.perf_counter()
     config, graph = resolve_config(dataset, data_root=root, **choices)
+    load_seconds = time.perf_counter() - start
     folder = Path(out) if out else config.default_folder()
     watcher = watcher or Watcher()
     with open_run_folder(folder, config, fresh=fresh), deterministic(graph):
@@ -79,6 +81,7 @@ def run(
         finished = [read_json(folder / f"seed-{seed}" / RESULT) for seed in chosen]
         command = config.command(chosen, root)
         result = combine_seeds(config, graph, chosen, finished, command=command, out=folder)
+        result["seconds"]["total"] += load_seconds
         write_json(folder / RESULT, result)
     return result
 
