@@ -221,7 +221,8 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
+    # Names in a message may come from a file: no line breaks, no terminal control sequences.
+    line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(message.split()))
     sys.stderr.write(f"hpn: {line}\n")
     return code
 

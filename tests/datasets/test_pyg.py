@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import hashlib
+import pickle
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
-from hpn.datasets.pyg import load_actor, load_planetoid, load_webkb
+from hpn.datasets.pyg import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
+from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
+from hpn.streams import plan_tasks
 
 
 def test_cora_has_the_public_split_and_row_sums_of_one(data_root: Path) -> None:
@@ -28,20 +34,51 @@ def test_the_data_root_may_be_read_only(data_root: Path, tmp_path: Path) -> None
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_pickle_that_is_not_the_published_one_is_never_read(data_root: Path, tmp_path: Path) -> None:
-    shutil.copytree(data_root / "Cora" / "raw", tmp_path / "Cora" / "raw")
+def test_a_pickle_that_is_not_the_published_one_is_never_read(tmp_path: Path) -> None:
+    raw = tmp_path / "Cora" / "raw"
+    raw.mkdir(parents=True)
     marker = tmp_path / "ran"
-    attack = f"cos\nsystem\n(S'touch {marker}'\ntR."
-    (tmp_path / "Cora" / "raw" / "ind.cora.graph").write_text(attack)
-    with pytest.raises(DataError, match=r"ind\.cora\.graph is not the published file"):
+    for file in PLANETOID_SHA256:
+        (raw / file).write_text(f"cos\nsystem\n(S'touch {marker}'\ntR.")
+    with pytest.raises(DataError, match=r"ind\.cora\.allx is not the published file"):
         load_planetoid("Cora", tmp_path)
     assert not marker.exists()
 
 
+def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small data set in Planetoid's layout, taken for the published Cora."""
+    num_train, num_known, num_test, num_classes = 14, 600, 20, 7
+    raw = root / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    total = num_known + num_test
+    x = sp.csr_matrix(np.eye(total, 5, dtype=np.float32) + np.eye(total, 5, -1, dtype=np.float32))
+    y = np.eye(num_classes, dtype=np.int32)[np.arange(total) % num_classes]
+    parts = {"x": x[:num_train], "allx": x[:num_known], "tx": x[num_known:]}
+    parts |= {"y": y[:num_train], "ally": y[:num_known], "ty": y[num_known:]}
+    parts["graph"] = {node: [(node + 1) % total] for node in range(total)}
+    for part, content in parts.items():
+        (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(content, protocol=2))
+    (raw / "ind.cora.test.index").write_text("".join(f"{num_known + i}\n" for i in range(num_test)))
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in raw.iterdir()}
+    monkeypatch.setattr("hpn.datasets.pyg.PLANETOID_SHA256", digests)
+
+
+def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planetoid(tmp_path, monkeypatch)
+    before = sorted(tmp_path.rglob("*"))
+    graph = load_planetoid("Cora", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before, "the data root may be read-only"
+    assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (620, 620, 5, 7)
+    assert is_sparse(graph.x)
+    assert graph.x.to_dense().sum(dim=1)[:4].tolist() == [1.0] * 4
+    assert graph.masks is not None
+    sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
+    assert sizes == [14, 500, 20]
+    assert plan_tasks(graph).tasks == ((0, 1), (2, 3), (4, 5))
+
+
 def geom_gcn(folder: Path, name: str) -> None:
     """A tiny data set in Geom-GCN's layout."""
-    import numpy as np
-
     folder.mkdir(parents=True)
     header = "node_id\tfeature\tlabel\n"
     rows = "".join(f"{node}\t{node % 3},{3 + node % 2}\t{node % 2}\n" for node in range(8))

@@ -226,7 +226,7 @@ BAD_NODES = {
     ),
     "empty id": ("id,label,f\na,x,1\n,y,2\n", "nodes.csv, line 3, column 'id': the id is empty"),
     "null id": (TWO | {"id": ["a", None], "f": [1, 2]}, "nodes.parquet, row 2, column 'id'"),
-    "no id": ("node,label,f\na,x,1\n", "nodes.csv: has no column 'id'; found: node, label, f"),
+    "no id": ("name,label,f\na,x,1\n", "nodes.csv: has no column 'id'; found: name, label, f"),
     "no label": ("id,f\na,1\n", "nodes.csv: has no column 'label'"),
     "two ids": ("id,Id,label,f\na,a,x,1\n", "nodes.csv: columns 'id' and 'Id' both mean the id"),
     "twice a feature": ("id,label,f,f\na,x,1,2\n", "nodes.csv: column 'f' appears twice"),
@@ -420,7 +420,7 @@ def test_missing_tables_are_named(tmp_path):
     assert "nodes.csv: the edges table is missing; put edges.csv beside it" in message(tmp_path)
     assert "put edges.csv beside it" in message(tmp_path / "nodes.csv")
     write(tmp_path, as_columns(NODES), EDGES)
-    assert "holds both nodes.csv and nodes.parquet" in message(tmp_path)
+    assert "holds more than one nodes table, nodes.csv and nodes.parquet" in message(tmp_path)
     assert "edges.csv: expected the nodes table" in message(tmp_path / "edges.csv")
 
 
@@ -478,3 +478,17 @@ def test_a_million_edges_load_in_seconds(tmp_path):
     graph = load_tables(folder)
     assert time.perf_counter() - begin < 10
     assert graph.num_links == 1_000_000
+
+
+def test_other_words_for_the_same_columns(tmp_path):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "my-nodes.csv").write_text("node_id,class,feat\na,1,0.5 1\nb,0,2 3\n")
+    (folder / "my-edges.csv").write_text("u,v\na,b\n")
+    graph = load_tables(folder)
+    assert graph.y.tolist() == [1, 0]
+    assert graph.x.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+    assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    (folder / "other-nodes.csv").touch()
+    with pytest.raises(DataError, match=r"more than one nodes table, my-nodes\.csv and other-nodes\.csv"):
+        load_tables(folder)

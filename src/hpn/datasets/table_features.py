@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpn.datasets.table_files import TableFile
 
-_LIST_NAMES = {"features", "x"}
+_LIST_NAMES = {"features", "feature", "feat", "x"}
 
 
 def list_columns(columns: list[str]) -> list[str]:

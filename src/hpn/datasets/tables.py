@@ -21,10 +21,14 @@ from hpn.datasets.table_files import TableFile, open_table
 from hpn.errors import DataError
 
 _SUFFIXES = (".csv", ".parquet")
-_NODE_COLUMNS = {"id": "id", "label": "label", "split": "split"}
+_NODE_COLUMNS = {
+    **dict.fromkeys(("id", "node", "node_id"), "id"),
+    **dict.fromkeys(("label", "class"), "label"),
+    "split": "split",
+}
 _EDGE_COLUMNS = {
-    **dict.fromkeys(("source", "src", "from"), "source"),
-    **dict.fromkeys(("target", "dst", "to"), "target"),
+    **dict.fromkeys(("source", "src", "from", "u"), "source"),
+    **dict.fromkeys(("target", "dst", "to", "v"), "target"),
 }
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
@@ -33,10 +37,11 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 def load_tables(path: Path, *, normalize: Normalize = "none") -> Graph:
     """Load a graph from a nodes table and an edges table.
 
-    The nodes table has the columns ``id`` (any type), ``label`` (text or whole numbers, empty where
+    The nodes table has the columns ``id`` (or ``node``, ``node_id``; any type), ``label`` (or
+    ``class``; text or whole numbers, empty where
     it is unknown; among whole numbers −1 means unknown too), if the split is given ``split`` (``train``,
     ``val``, ``test`` or empty), and the features: numeric columns, or one column with a list. The
-    edges table has ``source`` and ``target`` (or ``src``/``dst``, ``from``/``to``); its other
+    edges table has ``source`` and ``target`` (or ``src``/``dst``, ``from``/``to``, ``u``/``v``); its other
     columns are not used. Ids are compared as text. Classes are numbered in the order of the labels.
 
     Args:
@@ -69,9 +74,10 @@ def load_tables(path: Path, *, normalize: Normalize = "none") -> Graph:
 
 def _find_tables(path: Path) -> tuple[Path, Path]:
     if path.is_dir():
-        nodes = _beside(path / "nodes.csv")
+        nodes = _beside(path / "nodes.csv") or _named_nodes(path)
         if len(nodes) != 1:
-            found = "holds both nodes.csv and nodes.parquet" if nodes else "has no nodes table"
+            names = " and ".join(file.name for file in nodes)
+            found = f"holds more than one nodes table, {names}" if nodes else "has no nodes table"
             raise DataError(f"{path}: the folder {found}; it needs nodes.csv or nodes.parquet")
         path = nodes[0]
     elif not path.exists():
@@ -86,6 +92,12 @@ def _find_tables(path: Path) -> tuple[Path, Path]:
         wanted = path.stem.replace("nodes", "edges")
         raise DataError(f"{path}: the edges table is missing; put {wanted}{path.suffix} beside it")
     return path, edges[0]
+
+
+def _named_nodes(folder: Path) -> list[Path]:
+    """Tables such as ``my-nodes.csv``."""
+    files = sorted(folder.glob("*nodes*"))
+    return [file for file in files if file.suffix in _SUFFIXES and file.is_file()]
 
 
 def _beside(path: Path) -> list[Path]:
