@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(example, "README.md", "exec"), {})
     rows = capsys.readouterr().out.splitlines()
     assert [len(row.split()) for row in rows] == [1, 2, 3, 4, 5]
+
+
+def test_the_example_with_data_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_graph.py"), run_name="__main__")
+    first, second = capsys.readouterr().out.splitlines()
+    assert float(first.split()[1]) > 80
+    assert second == "new accounts: bank, bank, shop"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -134,6 +134,16 @@ def test_a_resumed_run_does_not_do_finished_epochs_again(
     assert steps == [(task, done) for task in range(3) for done in range(1, 13)], "no epoch twice in the log"
 
 
+def test_what_a_crash_left_half_written_goes(tmp_path: Path) -> None:
+    (tmp_path / "seed-0").mkdir()
+    (tmp_path / "config.json").write_text(
+        json.dumps(resolve_config("synthetic", method="finetune", settings=SETTINGS)[0].to_json())
+    )
+    (tmp_path / "seed-0" / ".checkpoint.json.123.part").write_text("{")
+    quick(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
+
+
 def test_a_finished_run_is_not_run_again_but_may_get_more_seeds(tmp_path: Path) -> None:
     first = quick(tmp_path)
 

@@ -18,7 +18,7 @@ class EventLog:
 
     def __init__(self, path: Path, keep: int) -> None:
         self._file = path.open("ab")
-        self._file.truncate(keep)
+        self._file.truncate(min(keep, self._file.tell()))  # a power cut may have taken more
 
     def write(self, event: str, **details: Any) -> None:
         """Append one event."""

@@ -92,6 +92,8 @@ def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: 
         watcher.seed_finished(seed, reused=True)
         return
     folder.mkdir(exist_ok=True)
+    for half_written in folder.glob(".*.part"):
+        half_written.unlink()
     stream = config.make_stream(graph, seed)
     progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
     learner, watch = progress.learner, progress.watch
