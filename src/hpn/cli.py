@@ -56,7 +56,7 @@ def run(
     edges: Annotated[str, typer.Option(help="within (a task) or seen (all so far).")] = "within",
     evaluate: Annotated[str | None, typer.Option(help="oracle, global or grouped.")] = None,
     tasks: Annotated[
-        str | None, typer.Option(help='"0,1;2,3", size, shuffle or shuffle:SEED.', metavar="TASKS")
+        str | None, typer.Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
     ] = None,
     classes_per_task: Annotated[int | None, typer.Option(metavar="N", help="Default 2.")] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")] = None,

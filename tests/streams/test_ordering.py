@@ -26,7 +26,10 @@ def test_by_size_is_the_default_for_a_users_file() -> None:
 def test_the_data_sets_own_order_wins_unless_asked() -> None:
     graph = toy([3, 9, 5, 7], class_order=[2, 0, 3, 1])
     assert plan_tasks(graph).tasks == ((2, 0), (3, 1))
+    assert plan_tasks(graph, "paper").tasks == ((2, 0), (3, 1))
     assert plan_tasks(graph, "size").tasks == ((1, 3), (2, 0))
+    with pytest.raises(ConfigError, match="no class order of its own"):
+        plan_tasks(toy([5, 5]), "paper")
 
 
 def test_a_class_on_its_own_is_left_out_but_may_be_asked_for() -> None:

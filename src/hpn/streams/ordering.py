@@ -33,8 +33,9 @@ def plan_tasks(
     Args:
         graph: The graph.
         tasks: ``None`` (the data set's own order, which is the paper's where it has one, else by
-            size), ``"size"`` (largest class first), ``"shuffle"`` or ``"shuffle:SEED"``, a list such
-            as ``"0,1;2,3"``, or the same as nested sequences. Class names may stand for numbers.
+            size), ``"paper"`` (the own order, or an error), ``"size"`` (largest class first),
+            ``"shuffle"`` or ``"shuffle:SEED"``, a list such as ``"0,1;2,3"``, or the same as nested
+            sequences. Class names may stand for numbers.
         classes_per_task: Classes in each task (default 2), unless ``tasks`` lists them. The last task
             may be smaller; a class left on its own is left out, since a question with one possible
             answer measures nothing. Ask for one-class tasks by ``classes_per_task=1`` or by a list.
@@ -70,6 +71,10 @@ def _class_order(graph: Graph, tasks: str | Sequence[Sequence[int]] | None) -> l
     if not isinstance(tasks, str):
         return None
     word, _, argument = tasks.strip().partition(":")
+    if word == "paper" and not argument:
+        if graph.class_order is None:
+            raise ConfigError(f"{graph.name} has no class order of its own; use size, shuffle or a list")
+        return list(eligible)
     if word == "size" and not argument:
         return _by_size(eligible, sizes)
     if word == "shuffle":
@@ -96,7 +101,7 @@ def _parse(graph: Graph, text: str) -> tuple[Classes, ...]:
         if not all(words):
             raise ConfigError(
                 f"tasks {text!r}: a task is empty or a comma is loose; "
-                "write classes as 0,1;2,3, or one of size, shuffle, shuffle:SEED"
+                "write classes as 0,1;2,3, or one of paper, size, shuffle, shuffle:SEED"
             )
         plan.append(tuple(_class_number(word, numbers, graph) for word in words))
     return tuple(plan)
