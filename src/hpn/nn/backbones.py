@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hpn.nn.sparse_linear import SparseLinear
+
 Adjacency = tuple[Tensor, ...]
 """Edges, and their weights if the backbone has any."""
 
@@ -44,6 +46,8 @@ class Backbone(nn.Module):
         self.num_features = num_features
         self.num_outputs = num_outputs
         self.first = first
+        if hasattr(first, "lin"):
+            first.lin = SparseLinear(first.lin)
         self.second = second
         self.activation = activation
         self.dropout = dropout
@@ -142,7 +146,7 @@ class ProjectedGINConv(nn.Module):
         from torch_geometric.nn import GINConv
 
         super().__init__()
-        self.project = nn.Linear(num_inputs, num_hidden, bias=False)
+        self.project = SparseLinear(nn.Linear(num_inputs, num_hidden, bias=False))
         self.shift = nn.Parameter(torch.zeros(num_hidden))
         self.combine = nn.Linear(num_hidden, num_outputs)
         self.aggregate = GINConv(nn.Identity())
