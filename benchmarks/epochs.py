@@ -1,7 +1,7 @@
 """What an epoch costs around the arithmetic: our loop, with log and checkpoints, next to a bare one.
 
 Both train the same GCN on the same task of Cora-sized sparse features; the ratio is the price of a run that
-can be killed at any moment.
+can be killed at any moment. Then one layer on those features, forward and backward: PyTorch's next to ours.
 
     python benchmarks/epochs.py
 """
@@ -14,12 +14,14 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
 from hpn.datasets import Graph
 from hpn.experiment.runner import SeedRun
 from hpn.experiment.watch import Watcher
 from hpn.learners import FineTune
 from hpn.nn import GCN
+from hpn.nn.sparse_linear import SparseLinear
 from hpn.streams import Task, TaskStream
 
 EPOCHS, REPEATS = 200, 5
@@ -58,6 +60,14 @@ def ours(task: Task) -> float:
     return seconds
 
 
+def layer(x: Tensor, module: nn.Module) -> float:
+    start = time.perf_counter()
+    for _ in range(EPOCHS):
+        module.zero_grad()
+        module(x).sum().backward()
+    return time.perf_counter() - start
+
+
 def main() -> None:
     torch.set_num_threads(1)
     task = TaskStream(cora_sized()).task(0)
@@ -65,6 +75,11 @@ def main() -> None:
     pairs = [(bare(task), ours(task)) for _ in range(REPEATS)]
     plain, run = (1e3 * min(times) / EPOCHS for times in zip(*pairs, strict=True))
     print(f"an epoch: bare {plain:.2f} ms, with log and checkpoints {run:.2f} ms, ratio {run / plain:.2f}")
+    linear = nn.Linear(task.graph.x.shape[1], GCN.HIDDEN, bias=False)
+    sparse = SparseLinear(linear)
+    pairs = [(layer(task.graph.x, linear), layer(task.graph.x, sparse)) for _ in range(REPEATS)]
+    theirs, own = (1e3 * min(times) / EPOCHS for times in zip(*pairs, strict=True))
+    print(f"a sparse layer: PyTorch's {theirs:.2f} ms, ours {own:.2f} ms, ratio {own / theirs:.2f}")
 
 
 if __name__ == "__main__":
