@@ -28,7 +28,7 @@ from hpn.learners import Learner, Observer, Progress
 CHECKPOINT_SHARE = 0.05
 """At most this share of a run's time goes into checkpoints between tasks."""
 SMALL_GRAPH = 20_000
-"""Up to this many nodes, one thread is fastest."""
+"""Up to this many nodes a run uses one thread."""
 
 
 def run(
@@ -213,7 +213,7 @@ class SeedRun(Observer):
 def deterministic(graph: Graph) -> Iterator[None]:
     """Deterministic algorithms inside, and one thread if the graph is small; all as before outside.
 
-    On a small graph more threads only wait for each other, badly so on a busy machine.
+    On a small graph a second thread gained little on an idle machine and cost much on a busy one.
     """
     mode = torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

@@ -1,7 +1,9 @@
 """One logistic regression a task, on features smoothed over the task's graph.
 
 No continual learning at all: each task has a classifier of its own, so nothing is forgotten and
-memory grows with the tasks. It is the floor under every method here.
+memory grows with the tasks. It is the floor under every method here. Its grids and normalisation were
+picked to reproduce reference accuracies on Cora, Citeseer and Actor with test nodes in view; the page
+docs/learners.md tells how.
 """
 
 from __future__ import annotations
