@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "LEARNERS": "hpn.learners",
     "Graph": "hpn.datasets",
+    "HPNClassifier": "hpn.classifier",
     "Learner": "hpn.learners",
     "TaskStream": "hpn.streams",
     "evaluate": "hpn.evaluation",
@@ -23,6 +24,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from hpn.classifier import HPNClassifier
     from hpn.datasets import Graph, load_dataset
     from hpn.evaluation import evaluate
     from hpn.experiment import load_learner, run
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEARNERS",
     "Graph",
+    "HPNClassifier",
     "Learner",
     "TaskStream",
     "__version__",

@@ -50,7 +50,7 @@ def root(
 @app.command()
 def run(
     dataset: Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")],
-    method: Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")] = "finetune",
+    method: Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")] = "hpn",
     backbone: Annotated[str | None, typer.Option(help="gcn, gat or gin.")] = None,
     scenario: Annotated[str | None, typer.Option(help="task or class.")] = None,
     edges: Annotated[str, typer.Option(help="within (a task) or seen (all so far).")] = "within",

@@ -23,10 +23,30 @@ from hpn.streams import GraphView, Query, Task, TaskStream
 QUICK: dict[str, dict[str, Any]] = {"finetune": {"epochs": 25}, "joint": {"epochs": 25}}
 """Settings that make a learner fast enough for tests; the defaults elsewhere."""
 
+STEPS = {"finetune": 7, "joint": 7, "hpn": 7}
+"""The step after which a learner of several steps a task is interrupted."""
+
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "hpn": {
+        "best": {},
+        "paper": {"preset": "paper"},
+        "means": {"slots": "means", "warmup": "epochs", "epochs": 24, "warmup_epochs": 5, "lr": 0.1},
+        "similarity": {"selection": "similarity", "retention": "paper", "num_selected": 2},
+    }
+}
+"""What else is covered of a learner that is several in one."""
+
+
+def variants(name: str) -> dict[str, dict[str, Any]]:
+    if "backbone" in declared_params(LEARNERS[name]):
+        return {backbone: {"backbone": backbone} for backbone in ("gcn", "gat", "gin")}
+    return VARIANTS.get(name, {"plain": {}})
+
+
 CASES = [
-    pytest.param(name, {"backbone": backbone} if backbone else {}, id=f"{name}-{backbone or 'plain'}")
-    for name, learner in LEARNERS.items()
-    for backbone in (("gcn", "gat", "gin") if "backbone" in declared_params(learner) else (None,))
+    pytest.param(name, choice, id=f"{name}-{variant}")
+    for name in LEARNERS
+    for variant, choice in variants(name).items()
 ]
 SCENARIOS = [("task", "oracle"), ("class", "oracle"), ("class", "global"), ("class", "grouped")]
 
@@ -184,7 +204,7 @@ def test_resume_equals_uninterrupted(
     for index in range(len(stream)):
         task = stream.task(index, with_past=learner.sees_past)
         with pytest.raises(Stop):
-            learner.fit_task(task, StopAfter(step=7 if name in QUICK else 1))
+            learner.fit_task(task, StopAfter(step=STEPS.get(name, 1)))
         saved = load_checkpoint(tmp_path)
         assert saved is not None
         learner = make(name, choice).load_state_dict(saved["learner"])

@@ -17,6 +17,7 @@ CONTRACT = {
 def seed_result(matrix: list[list[float]], **changes: Any) -> dict[str, Any]:
     seconds = {"fit": 1.0, "predict": 0.5, "total": 2.0}
     plain = {"matrix": matrix, "balanced": matrix, "parameters": 10, "seconds": seconds, "peak_rss_mb": 100.0}
+    plain |= {"prototypes": None, "bounds": None}
     return {**plain, **changes}
 
 

@@ -76,6 +76,10 @@ class RunConfig:
             import torch_geometric.nn  # noqa: F401  (takes seconds, which are not to count as fitting)
         return LEARNERS[self.method](seed=seed, **self.params)
 
+    def effective_params(self) -> dict[str, Any]:
+        """Every hyper-parameter, with what a preset stands for written out."""
+        return LEARNERS[self.method](**self.params).effective_params()
+
     def make_stream(self, graph: Graph, seed: int) -> TaskStream:
         """The task stream of one seed."""
         return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
@@ -100,7 +104,7 @@ class RunConfig:
 def resolve_config(
     dataset: str,
     *,
-    method: str = "finetune",
+    method: str = "hpn",
     backbone: str | None = None,
     scenario: str | None = None,
     edges: str = "within",

@@ -50,8 +50,8 @@ def combine_seeds(
         "seeds": list(seeds),
         **_metrics(matrices, forgets=forgets),
         "parameters": _mean([entry["parameters"] for entry in finished]),
-        "prototypes": None,
-        "bounds": None,
+        "prototypes": _mean_by_level([entry["prototypes"] for entry in finished]),
+        "bounds": finished[0]["bounds"],
         "seconds": {
             name: sum(entry["seconds"][name] for entry in finished) for name in ("fit", "predict", "total")
         },
@@ -60,7 +60,7 @@ def combine_seeds(
         "out": str(out),
         "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),
         "class_names": names,
-        "params": config.params,
+        "params": config.effective_params(),
         "command": command,
     }
 
@@ -85,6 +85,13 @@ def _percent_retained(matrix: Matrix) -> float | None:
 def _mean(values: Sequence[int]) -> float:
     mean = sum(values) / len(values)
     return int(mean) if mean == int(mean) else mean
+
+
+def _mean_by_level(counts: Sequence[dict[str, int] | None]) -> dict[str, float] | None:
+    known = [count for count in counts if count is not None]
+    if not known:
+        return None
+    return {level: _mean([count[level] for count in known]) for level in known[0]}
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

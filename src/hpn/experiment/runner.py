@@ -181,6 +181,8 @@ class SeedRun(Observer):
                 "matrix": [row.accuracy for row in self.rows],
                 "balanced": [row.balanced for row in self.rows],
                 "parameters": self.learner.num_parameters,
+                "prototypes": self.learner.prototype_counts,
+                "bounds": self.learner.prototype_bounds,
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
             },

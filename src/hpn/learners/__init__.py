@@ -2,11 +2,13 @@
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.learners.finetune import FineTune
+from hpn.learners.hpn import HPN
 from hpn.learners.joint import Joint
 from hpn.learners.ncm import NCM
 from hpn.learners.probe import Probe
 
 LEARNERS: dict[str, type[Learner]] = {
+    "hpn": HPN,
     "finetune": FineTune,
     "joint": Joint,
     "probe": Probe,
@@ -15,6 +17,7 @@ LEARNERS: dict[str, type[Learner]] = {
 """Names in configurations and on the command line."""
 
 __all__ = [
+    "HPN",
     "LEARNERS",
     "NCM",
     "FineTune",

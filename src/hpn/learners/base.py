@@ -55,6 +55,9 @@ class Learner(ABC):
     sees_past: ClassVar[bool] = False
     """Whether earlier tasks are shown again: joint training, which is no continual learning."""
 
+    repeats_classes: ClassVar[bool] = False
+    """Whether a class may come again in a later task; a stream never does that."""
+
     tasks_: list[Classes]
     scenario_: Scenario
     num_features_: int
@@ -68,6 +71,10 @@ class Learner(ABC):
         """Hyper-parameters by name."""
         return {name: getattr(self, name) for name in declared_params(type(self))}
 
+    def effective_params(self) -> dict[str, Any]:
+        """Hyper-parameters by name, seed aside, with the values that take effect."""
+        return {name: value for name, value in self.get_params().items() if name != "seed"}
+
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({params})"
@@ -75,7 +82,7 @@ class Learner(ABC):
     @property
     def classes_(self) -> Classes:
         """Every class seen so far, in order of arrival."""
-        return tuple(label for task in self.tasks_ for label in task)
+        return tuple(dict.fromkeys(label for task in self.tasks_ for label in task))
 
     def fit_task(self, task: Task, observer: Observer | None = None) -> Learner:
         """Learn the next task, or go on with one whose state was loaded between two steps.
@@ -146,6 +153,16 @@ class Learner(ABC):
     def num_parameters(self) -> int:
         """Numbers that must be kept to answer queries after the tasks so far."""
 
+    @property
+    def prototype_counts(self) -> dict[str, int] | None:
+        """Prototypes of each level, for a learner that has any."""
+        return None
+
+    @property
+    def prototype_bounds(self) -> dict[str, int] | None:
+        """The most prototypes of each level that any stream could lead to."""
+        return None
+
     @abstractmethod
     def _learn(self, task: Task, observer: Observer) -> None:
         """Learn ``task``, the last of ``tasks_``; under the learner's own random generator."""
@@ -198,7 +215,7 @@ class Learner(ABC):
                 f"earlier tasks had {self.num_features_}"
             )
         repeated = {label for earlier in known for label in earlier}.intersection(task.classes)
-        if repeated:
+        if repeated and not self.repeats_classes:
             raise ConfigError(f"task {task.index} repeats class {min(repeated)} of an earlier task")
         if not known:
             self.scenario_ = task.scenario

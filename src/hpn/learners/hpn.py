@@ -1,0 +1,361 @@
+"""Hierarchical prototype networks (Zhang, Song and Tao, IEEE TPAMI 2023).
+
+Linear extractors turn a node and its neighbourhood into atomic embeddings; each is matched to a prototype
+on the unit sphere or founds one; matched prototypes are composed into a node-level and a class-level
+prototype, and a classifier sees all three. Each task has extractors of its own, and what earlier tasks use
+stays.
+
+Where the code departs from the paper, or decides what the paper leaves open, docs/hpn.md says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hpn.errors import ConfigError
+from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.learners.hpn_params import HPNParams
+from hpn.learners.hpn_slots import hop_features, make_slots, most_similar
+from hpn.learners.hpn_start import Labelled, solve_start
+from hpn.learners.hpn_training import Lesson, Trace, Training
+from hpn.nn.codes import Codes
+from hpn.nn.network import Pass, PrototypeNetwork, Selection
+from hpn.streams import Classes, GraphView, Query, Task
+from hpn.theory import max_code_size
+
+LOGGER = logging.getLogger(__name__)
+LEVELS = ("atomic", "node", "class")
+SHARPNESS = 10.0
+"""How firmly the likeliest task is believed when none is given."""
+
+
+class HPN(HPNParams, Learner):
+    """Prototypes on three levels, over linear extractors of a node and its neighbourhood.
+
+    Every argument but ``preset`` and ``seed`` may be left out: ``None`` is the preset's value.
+
+    Args:
+        preset: ``best`` (chosen on validation nodes) or ``paper`` (as the paper has it).
+        num_extractors: Node extractors, and structure extractors, in all: l_a = l_r.
+        num_selected: Extractors of each kind a task uses: l_a' = l_r'.
+        dim: Dimension of every level: d_a = d_n = d_c.
+        threshold_atomic: Cosine distance t_A within which an embedding belongs to a prototype.
+        threshold_node: The same on the node level, t_N.
+        threshold_class: The same on the class level, t_C.
+        levels: Levels in the representation: ``A``, ``AN`` or ``ANC``.
+        slots: What structure extractors see: ``drawn`` neighbours, the ``means`` over hop 1, 2, … up to
+            ``hops``, or one mean whose ``reach`` (at most ``hops``) each task chooses on validation nodes.
+        drawn: Neighbours drawn from hop 1, hop 2, …, as in ``5,7``.
+        hops: The farthest hop of ``means`` and ``reach``.
+        selection: ``reserve`` (unused extractors while there are any, then the most similar) or
+            ``similarity`` (always those whose embeddings are closest to the prototypes).
+        retention: ``paper`` (later tasks may move what earlier ones use) or ``certified`` (never: with the
+            task given, its predictions stay bit-identical).
+        warmup: ``epochs`` (train extractors before there are prototypes) or ``solve`` (compute them).
+        use_cls: Whether the classification loss is used.
+        alpha: Weight of the divergence loss; 0 switches it off.
+        beta: Weight of the distance loss; 0 switches it off.
+        epochs: Passes over each task, warm-up included.
+        warmup_epochs: Passes before prototypes are established.
+        late_epoch: From this pass on, prototypes learn at ``lr_prototypes_late``.
+        lr: Learning rate of extractors and layers in the warm-up.
+        lr_refine: The same afterwards.
+        lr_prototypes: Learning rate of prototypes.
+        lr_prototypes_late: The same from ``late_epoch`` on.
+        momentum: Momentum of gradient descent on extractors and layers.
+        batch_size: Nodes of a step.
+        keep: ``best`` (what did best on validation nodes after any epoch of the refinement; without such
+            nodes, what was established before it) or ``last``.
+        seed: Draws initial weights, batches and neighbours.
+
+    Attributes:
+        network_: Extractors, prototypes and layers.
+        selections_: What each task uses.
+        certificates_: Hash of everything the predictions for a task depend on, as of when it was learned.
+        codes_: Directions that solved extractors write their evidence in.
+
+    Example:
+        >>> from hpn.datasets import load_dataset
+        >>> from hpn.streams import TaskStream
+        >>> stream = TaskStream(load_dataset("digits"))
+        >>> learner = HPN().fit_task(stream.task(0)).fit_task(stream.task(1))
+        >>> query, key = stream.query(task=0, after=1, evaluate="oracle")
+        >>> (learner.predict(query) == key.y).float().mean() > 0.95
+        tensor(True)
+        >>> learner.is_certified(0)
+        True
+    """
+
+    network_: PrototypeNetwork
+    selections_: list[Selection]
+    certificates_: list[str]
+    codes_: Codes
+    _trace: Trace
+
+    def effective_params(self) -> dict[str, Any]:
+        """Hyper-parameters by name, seed aside, with what the preset stands for written out."""
+        return {"preset": self.preset, **asdict(self.settings())}
+
+    @property
+    def prototype_counts(self) -> dict[str, int]:
+        """Prototypes of each level."""
+        counts = (len(book) for book in self.network_.books)
+        return dict(zip(LEVELS[: len(self.network_.levels)], counts, strict=False))
+
+    @property
+    def prototype_bounds(self) -> dict[str, int]:
+        """The most prototypes of each level that any stream could lead to (Theorem 1)."""
+        s = self.settings()
+        thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
+        sizes = [max_code_size(s.dim, threshold) for threshold in thresholds]
+        sizes[0] *= 2 * s.num_extractors
+        return dict(zip(LEVELS[: len(s.levels)], sizes, strict=False))
+
+    @property
+    def num_parameters(self) -> int:
+        """Extractors in use, prototypes, and the shared layers."""
+        s = self.settings()
+        num_extractors = sum(len(used) for used in self._used())
+        vectors = num_extractors * self.num_features_ + sum(self.prototype_counts.values())
+        return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
+
+    def is_certified(self, task: int) -> bool:
+        """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
+        return self._certificate(task) == self.certificates_[task]
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        s = self.settings()
+        if not hasattr(self, "_trace"):
+            self._begin(task)
+        training = Training(
+            s,
+            self.network_,
+            self.selections_[-1],
+            self._lesson(task),
+            task.index,
+            moves_extractors=not self._is_frozen(self.selections_[-1]),
+            # Layers that were aligned with the codes have nothing to learn.
+            moves_layers=s.warmup == "epochs" and (s.retention == "paper" or task.index == 0),
+            is_first=task.index == 0,
+            trace=self._trace,
+        )
+        training.start()
+        while self._trace.epoch < training.num_epochs:
+            loss = training.run_epoch()
+            self._step_done(observer, Progress(task.index, self._trace.epoch, s.epochs, {"loss": loss}))
+        self._finish(training)
+
+    def _begin(self, task: Task) -> None:
+        """Make or widen the network, select extractors, and give them a start."""
+        s = self.settings()
+        if s.num_selected > s.num_extractors:
+            raise ConfigError(
+                f"num_selected = {s.num_selected} is more than num_extractors = {s.num_extractors}"
+            )
+        is_solved = s.warmup == "solve"
+        if task.index == 0:
+            self.network_ = self._new_network(self._num_outputs())
+            self.selections_, self.certificates_ = [], []
+            self.codes_ = Codes.draw(s.dim, self.seed)
+            if is_solved:
+                self.codes_.align_layers(self.network_)
+        self.network_.grow_head(self._num_outputs())
+        if is_solved:
+            known = {column for earlier in self.tasks_[:-1] for column in self._columns(earlier)}
+            new = [column for column in self._columns(task.classes) if column not in known]
+            self.codes_.align_head(self.network_, new)
+        selection = self._select(task)
+        if is_solved and not self._is_frozen(selection):
+            selection = self._solve(task, selection)
+        self.selections_.append(selection)
+        self._trace = Trace()
+
+    def _select(self, task: Task) -> Selection:
+        """Choose the extractors of a task, once, from its training nodes."""
+        s = self.settings()
+        free = [[number for number in range(s.num_extractors) if number not in used] for used in self._used()]
+        has_room = all(len(numbers) >= s.num_selected for numbers in free)
+        if task.index == 0 or (s.selection == "reserve" and has_room):
+            reach = s.hops if s.slots == "reach" else 0
+            return Selection(tuple(free[0][: s.num_selected]), tuple(free[1][: s.num_selected]), reach)
+        if s.selection == "reserve":
+            LOGGER.warning(
+                "task %d shares the extractors of earlier tasks, because all %d are in use; "
+                "a larger num_extractors would give it its own",
+                task.index,
+                s.num_extractors,
+            )
+        reach = self.selections_[-1].reach
+        slots = make_slots(s, task.graph, task.train, reach, self.seed, first_round=0)
+        return replace(most_similar(s, self.network_, slots), reach=reach)
+
+    def _solve(self, task: Task, selection: Selection) -> Selection:
+        """Compute the extractors of a task instead of training them from scratch."""
+        s, own = self.settings(), np.array(task.classes)
+
+        def labelled(nodes: Tensor, y: Tensor) -> Labelled:
+            position = (y.numpy()[:, None] == own).argmax(axis=1)
+            return Labelled(hop_features(task.graph, nodes, s.hops), position)
+
+        codes = [self.codes_.reference, *(self.codes_.of(column) for column in self._columns(task.classes))]
+        train, val = labelled(task.train, task.train_y), labelled(task.val, task.val_y)
+        start = solve_start(train, val, len(own), torch.stack(codes))
+        self.network_.put_extractors(selection, start.node.unsqueeze(0), start.structure.unsqueeze(0))
+        return replace(selection, reach=start.reach if s.slots == "reach" else 0)
+
+    def _lesson(self, task: Task) -> Lesson:
+        s, reach = self.settings(), self.selections_[-1].reach
+        rivals = next(group for group in self._groups() if group[-1] == task.index)
+        classes = self._classes_of(rivals)
+        own = torch.tensor(classes)
+        rounds = max(1, s.epochs)
+        return Lesson(
+            slots=make_slots(s, task.graph, task.train, reach, self.seed, rounds, first_round=0),
+            target=(task.train_y.unsqueeze(1) == own).int().argmax(dim=1),
+            val=make_slots(s, task.graph, task.val, reach, self.seed),
+            val_target=(task.val_y.unsqueeze(1) == own).int().argmax(dim=1),
+            columns=torch.tensor(self._columns(classes)),
+        )
+
+    def _finish(self, training: Training) -> None:
+        """Remember what the task uses, and let none of it be moved if retention is certified."""
+        usual = training.finish()
+        if self.settings().retention == "certified":
+            for book in self.network_.books:
+                book.freeze()
+        atomic, on_nodes, on_classes = (len(book) for book in self.network_.books)
+        visible = (atomic, on_nodes, on_classes)
+        self.selections_[-1] = replace(self.selections_[-1], visible=visible, lengths=tuple(usual.tolist()))
+        self.certificates_.append(self._certificate(training.task))
+        del self._trace
+
+    def _scores(self, query: Query) -> Tensor:
+        groups = self._groups() if query.task is None else [[query.task]]
+        by_class: dict[int, Tensor] = {}
+        for group in groups:
+            classes = self._classes_of(group)
+            scores, familiarity = self._task_scores(query.graph, query.nodes, group[-1], classes)
+            if query.task is None:
+                scores = scores + SHARPNESS * familiarity.unsqueeze(1)
+            for label, column in zip(classes, scores.unbind(dim=1), strict=True):
+                by_class[label] = torch.logaddexp(by_class[label], column) if label in by_class else column
+        return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
+
+    def _task_scores(
+        self, graph: GraphView, nodes: Tensor, task: int, classes: Classes | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of a task's classes, and how much a node looks like one of its nodes."""
+        passed, raw = self._forward(graph, nodes, task)
+        columns = self._columns(self.tasks_[task] if classes is None else classes)
+        # Only these columns are multiplied: with more of them, the last bits could come out differently.
+        head = self.network_.head
+        logits = F.linear(passed.representation, head.weight[columns], head.bias[columns])
+        scores = logits.detach().log_softmax(dim=1)
+        usual = torch.tensor(self.selections_[task].lengths)
+        length = (torch.linalg.vector_norm(raw, dim=2) / usual.clamp_min(1e-12)).clamp_max(1.0)
+        cosine = passed.levels[0].cosine.view(len(nodes), -1)
+        return scores, (cosine * length).mean(dim=1)
+
+    @torch.no_grad()
+    def _forward(self, graph: GraphView, nodes: Tensor, task: int) -> tuple[Pass, Tensor]:
+        """A pass as ``task`` sees the nodes, and their atomic embeddings."""
+        s, selection = self.settings(), self.selections_[task]
+        slots = make_slots(s, graph, nodes, selection.reach, self.seed)
+        raw = slots.embed(None, 0, *self.network_.get_extractors(selection))
+        visible = selection.visible if s.retention == "certified" else None
+        passed: Pass = self.network_(raw, visible)
+        return passed, raw
+
+    def _groups(self) -> list[list[int]]:
+        """Tasks that see nodes through the same extractors, and so compete in one head where that grows."""
+        groups: dict[object, list[int]] = {}
+        for task, chosen in enumerate(self.selections_):
+            key = task if self._has_shared_head else (chosen.node, chosen.structure, chosen.reach)
+            groups.setdefault(key, []).append(task)
+        return list(groups.values())
+
+    def _classes_of(self, tasks: list[int]) -> Classes:
+        return tuple(dict.fromkeys(label for task in tasks for label in self.tasks_[task]))
+
+    def _used(self) -> tuple[set[int], set[int]]:
+        """Node and structure extractors that a task uses."""
+        node = {number for selection in self.selections_ for number in selection.node}
+        return node, {number for selection in self.selections_ for number in selection.structure}
+
+    def _is_frozen(self, selection: Selection) -> bool:
+        """Whether an extractor of the selection belongs to an earlier task that must not change."""
+        if self.settings().retention == "paper":
+            return False
+        earlier = [other for other in self.selections_ if other is not selection]
+        return any(
+            set(selection.node).intersection(other.node)
+            or set(selection.structure).intersection(other.structure)
+            for other in earlier
+        )
+
+    def _num_outputs(self) -> int:
+        return max(len(task) for task in self.tasks_) if self._has_shared_head else len(self.classes_)
+
+    def _new_network(self, num_outputs: int) -> PrototypeNetwork:
+        s = self.settings()
+        return PrototypeNetwork(
+            self.num_features_,
+            num_outputs,
+            num_extractors=s.num_extractors,
+            num_slots=s.num_slots,
+            dim=s.dim,
+            thresholds=(s.threshold_atomic, s.threshold_node, s.threshold_class),
+            levels=s.levels,
+        )
+
+    def _certificate(self, task: int) -> str:
+        """Hash of every number that the predictions for ``task`` are computed from."""
+        selection, network = self.selections_[task], self.network_
+        columns = self._columns(self.tasks_[task])
+        parts = list(network.get_extractors(selection))
+        for name, layer in network.shared_parameters.items():
+            parts.append(layer[columns] if name.startswith("head.") else layer)
+        seen = selection.visible or (0, 0, 0)
+        parts += [book.vectors[:size] for book, size in zip(network.books, seen, strict=True)]
+        digest = hashlib.sha256(repr(selection).encode())
+        for part in parts:
+            digest.update(part.detach().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _state(self) -> State:
+        state: State = {
+            "network": self.network_.state_dict(),
+            "selections": [asdict(selection) for selection in self.selections_],
+            "certificates": list(self.certificates_),
+            "axes": self.codes_.axes,
+        }
+        return {**state, "trace": self._trace.state()} if hasattr(self, "_trace") else state
+
+    def _load_state(self, state: State) -> None:
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
+            self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
+        self.network_.load_state_dict(state["network"])
+        self.selections_ = [_selection(entry) for entry in state["selections"]]
+        self.certificates_ = list(state["certificates"])
+        self.codes_ = Codes(state["axes"].clone(), self.seed)
+        if "trace" in state:
+            self._trace = Trace(**state["trace"])
+
+
+def _selection(entry: State) -> Selection:
+    visible = None if entry["visible"] is None else tuple(entry["visible"])
+    return Selection(
+        node=tuple(entry["node"]),
+        structure=tuple(entry["structure"]),
+        reach=entry["reach"],
+        visible=visible,
+        lengths=tuple(entry["lengths"]),
+    )

@@ -1,0 +1,92 @@
+"""From a graph and a task's selection to the slots its extractors look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hpn.datasets.sparse import to_csr
+from hpn.learners.hpn_params import Settings
+from hpn.nn.extractors import DrawnSlots, MeanSlots, Slots
+from hpn.nn.neighborhoods import NeighborSampler
+from hpn.nn.network import PrototypeNetwork, Selection
+from hpn.nn.propagation import Features, smooth
+from hpn.nn.prototypes import unit
+from hpn.streams import GraphView
+
+QUERY_TURN = 1 << 32
+"""The round of drawn neighbours that queries see; no training round gets there."""
+
+MOSTLY_FULL = 0.2
+"""Share of entries from which on smoothed sparse features are kept dense."""
+
+
+def make_slots(
+    s: Settings,
+    graph: GraphView,
+    nodes: Tensor,
+    reach: int,
+    seed: int,
+    rounds: int = 1,
+    first_round: int = QUERY_TURN,
+) -> Slots:
+    """Make the slots of some nodes.
+
+    Args:
+        s: Settings, of which those about slots count.
+        graph: The graph.
+        nodes: Nodes of it.
+        reach: The task's hop, if each task has its own.
+        seed: Of drawn neighbours.
+        rounds: How often neighbours are drawn.
+        first_round: Number of the first draw.
+    """
+    if s.slots == "drawn":
+        sampler = NeighborSampler(graph.edge_index, graph.num_nodes, s.counts, seed)
+        return DrawnSlots(graph.x, nodes, sampler.draw(nodes, rounds, first_round))
+    farthest = s.hops if s.slots == "means" else reach
+    layers = hop_features(graph, nodes, farthest)
+    return MeanSlots(
+        [_to_tensor(layer) for layer in (layers if s.slots == "means" else layers[:: max(1, reach)])]
+    )
+
+
+def hop_features(graph: GraphView, nodes: Tensor, hops: int) -> list[Features]:
+    """The nodes' own features, then means over hop 1, 2, …; a node counts among its own neighbours."""
+    return [layer[nodes.numpy()] for layer in smooth(graph.x, graph.edge_index, hops, "row")]
+
+
+@torch.no_grad()
+def most_similar(s: Settings, network: PrototypeNetwork, slots: Slots) -> Selection:
+    r"""The extractors whose embeddings of the nodes are closest to the prototypes.
+
+    .. math:: \mathrm{SimMAX}_i = \max_{p \in P_A} \cos(e_i, p)
+
+    averaged over nodes and, for structure extractors, slots.
+    """
+    total = torch.zeros(2, s.num_extractors)
+    node, structure = network.node_extractors, network.structure_extractors
+    for rows in batches(len(slots), 256):
+        raw = slots.embed(rows, 0, node, structure).reshape(len(rows), -1, s.num_extractors, s.dim)
+        _, cosine = network.atomic_prototypes.match(unit(raw.reshape(-1, s.dim)))
+        cosine = cosine.view(len(rows), -1, s.num_extractors)
+        total[0] += cosine[:, 0].sum(dim=0)
+        total[1] += cosine[:, 1:].mean(dim=1).sum(dim=0)
+    best = total.topk(s.num_selected).indices.sort(dim=1).values.tolist()
+    return Selection(tuple(best[0]), tuple(best[1]))
+
+
+def batches(count: int, size: int, order: Tensor | None = None) -> Iterable[Tensor]:
+    """Numbers below ``count``, in order or in the order given, so many at a time."""
+    return torch.split(torch.arange(count) if order is None else order, size)
+
+
+def _to_tensor(layer: Features) -> Tensor:
+    if hasattr(layer, "toarray"):
+        if layer.nnz < MOSTLY_FULL * np.prod(layer.shape):
+            return to_csr(layer)
+        layer = layer.toarray()
+    return torch.from_numpy(np.ascontiguousarray(layer))

@@ -1,0 +1,221 @@
+r"""The network: extractors, three levels of prototypes, and a classifier on all of them.
+
+For a node :math:`v` with atomic embeddings :math:`e_1, \dots, e_s`,
+
+.. math::
+    a_i = p_A(e_i) \qquad
+    n = p_N\bigl(W_N [a_1 \oplus \dots \oplus a_s]\bigr) \qquad
+    c = p_C(W_C\, n) \qquad
+    z = W [a_1 \oplus \dots \oplus a_s \oplus n \oplus c]
+
+where :math:`p_L` finds the nearest prototype of a level and :math:`z` are the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from hpn.nn.prototypes import PrototypeBook, snap, unit
+
+INITIAL_SCALE = 0.3
+"""Spread of initial extractors. Only directions count: a smaller one means larger steps at the same rate."""
+
+Levels = Literal["A", "AN", "ANC"]
+Visible = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a task uses, remembered with it.
+
+    Args:
+        node: Its node extractors.
+        structure: Its structure extractors.
+        reach: The hop whose mean fills its structure slot, where a task has its own; else 0.
+        visible: Prototypes of each level that existed when it was learned.
+        lengths: Usual length of its atomic embeddings, one a slot.
+    """
+
+    node: tuple[int, ...]
+    structure: tuple[int, ...]
+    reach: int = 0
+    visible: Visible | None = None
+    lengths: tuple[float, ...] = ()
+
+
+@dataclass(eq=False)
+class Level:
+    """One level's part of a forward pass.
+
+    Shapes:
+        - ``embeddings``, ``values``: ``[n, dim]``, before and after matching
+        - ``index``, ``cosine``: ``[n]``; empty before prototypes exist
+        - ``prototypes``: ``[num_prototypes, dim]``, a leaf that collects a gradient
+    """
+
+    embeddings: Tensor
+    values: Tensor
+    index: Tensor
+    cosine: Tensor
+    prototypes: Tensor
+
+
+@dataclass(eq=False)
+class Pass:
+    """What a forward pass gives: the levels in use, their concatenation, and logits."""
+
+    levels: list[Level]
+    representation: Tensor
+    logits: Tensor
+
+
+class PrototypeNetwork(nn.Module):
+    """Hierarchical prototype network.
+
+    ============================  ==========================
+    paper                         attribute
+    ============================  ==========================
+    AFE node, A_i                 ``node_extractors``
+    AFE struct, R_j               ``structure_extractors``
+    P_A, P_N, P_C                 ``atomic_prototypes``, ``node_prototypes``, ``class_prototypes``
+    FC A→N, FC N→C                ``to_node``, ``to_class``
+    FC (classifier)               ``head``
+    ============================  ==========================
+
+    Args:
+        num_features: Features a node has, d_v.
+        num_outputs: Logits.
+        num_extractors: Extractors of each kind, l_a = l_r.
+        num_slots: Atomic embeddings of a node.
+        dim: Dimension of every level, d_a = d_n = d_c.
+        thresholds: t_A, t_N, t_C.
+        levels: ``A``, ``AN`` or ``ANC``.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_outputs: int,
+        *,
+        num_extractors: int,
+        num_slots: int,
+        dim: int,
+        thresholds: tuple[float, float, float],
+        levels: Levels = "ANC",
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.levels = levels
+        shape = (num_extractors, num_features, dim)
+        scale = INITIAL_SCALE * num_features**-0.5
+        self.node_extractors = nn.Parameter(torch.randn(shape) * scale)
+        self.structure_extractors = nn.Parameter(torch.randn(shape) * scale)
+        self.atomic_prototypes = PrototypeBook(dim, thresholds[0])
+        self.node_prototypes = PrototypeBook(dim, thresholds[1])
+        self.class_prototypes = PrototypeBook(dim, thresholds[2])
+        width = num_slots * dim
+        self.to_node = nn.Linear(width, dim)
+        self.to_class = nn.Linear(dim, dim)
+        self.head = nn.Linear(width + dim * (len(levels) - 1), num_outputs)
+
+    @property
+    def books(self) -> tuple[PrototypeBook, PrototypeBook, PrototypeBook]:
+        """The three levels."""
+        return self.atomic_prototypes, self.node_prototypes, self.class_prototypes
+
+    @property
+    def extractors(self) -> tuple[nn.Parameter, nn.Parameter]:
+        """Node and structure extractors."""
+        return self.node_extractors, self.structure_extractors
+
+    @property
+    def shared_parameters(self) -> dict[str, nn.Parameter]:
+        """What all tasks use, by name: the layers between the levels in use, and the classifier."""
+        layers = {"N": ("to_node", self.to_node), "C": ("to_class", self.to_class)}
+        used = [layers[level] for level in self.levels[1:]] + [("head", self.head)]
+        return {
+            f"{name}.{part}": parameter
+            for name, layer in used
+            for part, parameter in layer.named_parameters()
+        }
+
+    def get_extractors(self, selection: Selection) -> tuple[Tensor, Tensor]:
+        """Copies of the selected extractors, ``[num_selected, num_features, dim]`` each."""
+        node = self.node_extractors.detach()[list(selection.node)]
+        return node, self.structure_extractors.detach()[list(selection.structure)]
+
+    @torch.no_grad()
+    def put_extractors(self, selection: Selection, node: Tensor, structure: Tensor) -> None:
+        """Write the selected extractors."""
+        self.node_extractors[list(selection.node)] = node.detach()
+        self.structure_extractors[list(selection.structure)] = structure.detach()
+
+    def forward(
+        self,
+        raw: Tensor,
+        visible: Visible | None = None,
+        grow_for: int | None = None,
+        layout: Tensor | None = None,
+    ) -> Pass:
+        """Compute representation and logits from atomic embeddings.
+
+        Args:
+            raw: Atomic embeddings, of any length ``[n, num_slots, dim]``.
+            visible: Prototypes of each level to look at; ``None`` is all of them.
+            grow_for: Found prototypes for what is not covered yet, in the name of this task.
+            layout: Which atomic embedding is in which slot ``[n, num_slots]``, if ``raw`` has each only once.
+        """
+        atomic = self._match(0, raw.reshape(-1, self.dim), visible, grow_for)
+        passed, parts = [atomic], [_lay_out(atomic.values, layout, len(raw))]
+        if "N" in self.levels:
+            passed.append(self._match(1, self.to_node(parts[0]), visible, grow_for))
+        if "C" in self.levels:
+            passed.append(self._match(2, self.to_class(passed[1].values), visible, grow_for))
+        parts += [level.values for level in passed[1:]]
+        representation = torch.cat(parts, dim=1)
+        return Pass(passed, representation, self.head(representation))
+
+    def warm_up(self, raw: Tensor, layout: Tensor | None = None) -> Tensor:
+        """Logits before prototypes exist: embeddings stand in for them."""
+        atomic = _lay_out(unit(raw), layout, len(raw))
+        parts = [atomic]
+        if "N" in self.levels:
+            parts.append(unit(self.to_node(atomic)))
+        if "C" in self.levels:
+            parts.append(unit(self.to_class(parts[1])))
+        logits: Tensor = self.head(torch.cat(parts, dim=1))
+        return logits
+
+    def grow_head(self, num_outputs: int) -> None:
+        """Append logits; those there already stay as they are."""
+        old = self.head
+        if num_outputs > old.out_features:
+            self.head = nn.Linear(old.in_features, num_outputs)
+            with torch.no_grad():
+                self.head.weight[: old.out_features] = old.weight
+                self.head.bias[: old.out_features] = old.bias
+
+    def _match(self, level: int, raw: Tensor, visible: Visible | None, grow_for: int | None) -> Level:
+        book = self.books[level]
+        with torch.no_grad():
+            embeddings = unit(raw)
+            if grow_for is not None:
+                index, cosine = book.cover(embeddings, grow_for)
+            else:
+                index, cosine = book.match(embeddings, visible[level] if visible else None)
+        prototypes = book.vectors.detach()
+        if not torch.is_grad_enabled():
+            return Level(embeddings, prototypes[index], index, cosine, prototypes)
+        values, cosine = snap(raw, embeddings, prototypes.requires_grad_(), index)
+        return Level(embeddings, values, index, cosine, prototypes)
+
+
+def _lay_out(values: Tensor, layout: Tensor | None, count: int) -> Tensor:
+    """One row a node: the values in its slots, side by side."""
+    if layout is None:
+        return values.reshape(count, -1)
+    return values.index_select(0, layout.flatten()).view(len(layout), -1)
