@@ -14,11 +14,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Learn handwritten digits, two classes at a time, in three ways, and write a report.
-	@for method in finetune ncm joint; do \
+demo: $(READY)  ## Learn handwritten digits, two classes at a time, in four ways, and write a report.
+	@for method in hpn finetune ncm joint; do \
 	  $(BIN)/hpn run digits --method $$method --seeds 2 --fresh --out $(DEMO)/$$method || exit $$?; echo; \
 	done
-	@$(BIN)/hpn report $(DEMO)/finetune $(DEMO)/ncm $(DEMO)/joint --out $(DEMO)/report.html >/dev/null
+	@$(BIN)/hpn report $(DEMO)/hpn $(DEMO)/finetune $(DEMO)/ncm $(DEMO)/joint --out $(DEMO)/report.html >/dev/null
 	@echo "The report is $(DEMO)/report.html: open it in a browser."
 
 test: $(READY)  ## The tests and doctests, without the slow ones.
@@ -45,6 +45,7 @@ wheel: $(READY)  ## Build the wheel, and run the command line from it and from n
 bench: $(READY)  ## Timings, as ratios within one run.
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/epochs.py
+	$(BIN)/python benchmarks/prototypes.py
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

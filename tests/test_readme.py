@@ -14,11 +14,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
-    rows = capsys.readouterr().out.splitlines()
+def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for example in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
+        exec(compile(example, "README.md", "exec"), names)
+    *rows, score = capsys.readouterr().out.splitlines()
     assert [len(row.split()) for row in rows] == [1, 2, 3, 4, 5]
+    assert float(score) > 0.9
+
+
+def test_the_example_of_the_estimator(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "classifier.py"), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 def test_the_example_with_data_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:

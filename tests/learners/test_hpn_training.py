@@ -387,9 +387,6 @@ def test_the_best_state_is_kept_and_taken_back(lr_refine: float, is_harmful: boo
         assert torch.equal(kept, now)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="finish() establishes anew, with other mixtures or other neighbours"
-)
 @pytest.mark.parametrize(
     ("params", "graph_seeds"),
     [({"epochs": 0}, (2, 9)), ({"preset": "paper", "keep": "best", "epochs": 6, "warmup_epochs": 3}, (0, 6))],

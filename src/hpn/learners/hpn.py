@@ -73,7 +73,7 @@ class HPN(HPNParams, Learner):
         momentum: Momentum of gradient descent on extractors and layers.
         batch_size: Nodes of a step.
         keep: ``best`` (what did best on validation nodes after any epoch of the refinement; without such
-            nodes, what was established before it) or ``last``.
+            nodes solved extractors are not refined, and trained ones are kept as they end) or ``last``.
         seed: Draws initial weights, batches and neighbours.
 
     Attributes:
@@ -131,6 +131,14 @@ class HPN(HPNParams, Learner):
         """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
         return self._certificate(task) == self.certificates_[task]
 
+    def _arrive(self, task: Task) -> None:
+        s = self.settings()
+        if s.num_selected > s.num_extractors:
+            raise ConfigError(
+                f"num_selected = {s.num_selected} is more than num_extractors = {s.num_extractors}"
+            )
+        super()._arrive(task)
+
     def _learn(self, task: Task, observer: Observer) -> None:
         s = self.settings()
         if not hasattr(self, "_trace"):
@@ -156,10 +164,6 @@ class HPN(HPNParams, Learner):
     def _begin(self, task: Task) -> None:
         """Make or widen the network, select extractors, and give them a start."""
         s = self.settings()
-        if s.num_selected > s.num_extractors:
-            raise ConfigError(
-                f"num_selected = {s.num_selected} is more than num_extractors = {s.num_extractors}"
-            )
         is_solved = s.warmup == "solve"
         if task.index == 0:
             self.network_ = self._new_network(self._num_outputs())
@@ -261,7 +265,7 @@ class HPN(HPNParams, Learner):
         scores = logits.detach().log_softmax(dim=1)
         usual = torch.tensor(self.selections_[task].lengths)
         length = (torch.linalg.vector_norm(raw, dim=2) / usual.clamp_min(1e-12)).clamp_max(1.0)
-        cosine = passed.levels[0].cosine.view(len(nodes), -1)
+        cosine = passed.levels[0].cosine.view(raw.shape[:2])
         return scores, (cosine * length).mean(dim=1)
 
     @torch.no_grad()

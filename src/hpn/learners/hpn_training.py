@@ -64,7 +64,8 @@ class Trace:
 
     def state(self) -> State:
         """For a checkpoint."""
-        return {"epoch": self.epoch, "velocity": self.velocity, "pull": self.pull, "best": self.best}
+        velocity = {name: entry.clone() for name, entry in self.velocity.items()}
+        return {"epoch": self.epoch, "velocity": velocity, "pull": dict(self.pull), "best": self.best}
 
 
 class Training:
@@ -169,15 +170,21 @@ class Training:
 
     @torch.no_grad()
     def finish(self) -> Tensor:
-        """Go back to the best state, if states were compared, and establish what it needs."""
+        """Go back to the best state, if states were compared, or establish what the last one needs.
+
+        Returns:
+            The usual length of an atomic embedding, one a slot.
+        """
         best = self.trace.best
-        if best:
-            self.network.put_extractors(self.selection, best["node"], best["structure"])
-            for number, book in enumerate(self.network.books):
-                book.load_state_dict(best["books"][str(number)])
-            for name, layer in self.network.shared_parameters.items():
-                layer.copy_(best["layers"][name])
-        return self.establish()
+        if not best:
+            return self.establish()
+        self.network.put_extractors(self.selection, best["node"], best["structure"])
+        for number, book in enumerate(self.network.books):
+            book.load_state_dict(best["books"][str(number)])
+        for name, layer in self.network.shared_parameters.items():
+            layer.copy_(best["layers"][name])
+        lengths: Tensor = best["lengths"]
+        return lengths
 
     def _take_leaves(self) -> dict[str, Tensor]:
         """What moves, or would: copies of the task's extractors, and the shared layers themselves."""
@@ -252,7 +259,7 @@ class Training:
         lesson, network = self.lesson, self.network
         if self.s.keep == "last" or len(lesson.val) == 0:
             return
-        self.establish()
+        lengths = self.establish()
         node, structure = network.get_extractors(self.selection)
         logits = lesson.pick(network(lesson.val.embed(None, 0, node, structure)).logits)
         right = float((logits.argmax(dim=1) == lesson.val_target).double().mean())
@@ -261,8 +268,13 @@ class Training:
             books = {str(number): book.state_dict() for number, book in enumerate(network.books)}
             layers = {name: layer.detach().clone() for name, layer in network.shared_parameters.items()}
             self.trace.best = {
-                "score": score, "node": node, "structure": structure, "books": books, "layers": layers
-            }  # fmt: skip
+                "score": score,
+                "lengths": lengths,
+                "node": node,
+                "structure": structure,
+                "books": books,
+                "layers": layers,
+            }
 
 
 class _Move:

@@ -41,7 +41,7 @@ class Codes:
         dim = len(self.axes)
         if column < 2 * (dim - 1):
             return self.axes[1 + column // 2] * (1 - 2 * (column % 2))
-        generator = torch.Generator().manual_seed((self.seed << 20) + column)
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + column) % 2**63)
         drawn = torch.randn(dim, generator=generator)
         return unit(drawn - (drawn @ self.reference) * self.reference) if dim > 1 else unit(drawn)
 

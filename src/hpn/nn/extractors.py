@@ -71,7 +71,8 @@ class MeanSlots:
         weights = [_side_by_side(node)] + [_side_by_side(structure)] * (len(self.parts) - 1)
         parts = self.parts if rows is None else [part.select(rows) for part in self.parts]
         products = [part.times(weight) for part, weight in zip(parts, weights, strict=True)]
-        return torch.cat([product.view(len(product), -1, node.shape[2]) for product in products], dim=1)
+        dim = node.shape[2]
+        return torch.cat([p.view(len(p), p.shape[1] // dim, dim) for p in products], dim=1)
 
     def embed_distinct(
         self, rows: Tensor, turn: int, node: Tensor, structure: Tensor
@@ -103,7 +104,8 @@ class DrawnSlots:
         around = self.drawn[turn] if rows is None else self.drawn[turn][rows]
         own, others = self._multiply(centers, around.flatten(), node, structure)
         dim = node.shape[2]
-        return torch.cat([own.view(len(centers), -1, dim), others.view(len(centers), -1, dim)], dim=1)
+        num = around.shape[1] * len(structure)
+        return torch.cat([own.view(-1, len(node), dim), others.view(len(centers), num, dim)], dim=1)
 
     def embed_distinct(
         self, rows: Tensor, turn: int, node: Tensor, structure: Tensor

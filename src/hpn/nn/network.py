@@ -170,7 +170,7 @@ class PrototypeNetwork(nn.Module):
             layout: Which atomic embedding is in which slot ``[n, num_slots]``, if ``raw`` has each only once.
         """
         atomic = self._match(0, raw.reshape(-1, self.dim), visible, grow_for)
-        passed, parts = [atomic], [_lay_out(atomic.values, layout, len(raw))]
+        passed, parts = [atomic], [self._lay_out(atomic.values, layout)]
         if "N" in self.levels:
             passed.append(self._match(1, self.to_node(parts[0]), visible, grow_for))
         if "C" in self.levels:
@@ -181,7 +181,7 @@ class PrototypeNetwork(nn.Module):
 
     def warm_up(self, raw: Tensor, layout: Tensor | None = None) -> Tensor:
         """Logits before prototypes exist: embeddings stand in for them."""
-        atomic = _lay_out(unit(raw), layout, len(raw))
+        atomic = self._lay_out(unit(raw), layout)
         parts = [atomic]
         if "N" in self.levels:
             parts.append(unit(self.to_node(atomic)))
@@ -213,9 +213,8 @@ class PrototypeNetwork(nn.Module):
         values, cosine = snap(raw, embeddings, prototypes.requires_grad_(), index)
         return Level(embeddings, values, index, cosine, prototypes)
 
-
-def _lay_out(values: Tensor, layout: Tensor | None, count: int) -> Tensor:
-    """One row a node: the values in its slots, side by side."""
-    if layout is None:
-        return values.reshape(count, -1)
-    return values.index_select(0, layout.flatten()).view(len(layout), -1)
+    def _lay_out(self, values: Tensor, layout: Tensor | None) -> Tensor:
+        """One row a node: the values in its slots, side by side."""
+        flat = values if layout is None else values.index_select(0, layout.flatten())
+        width = self.to_node.in_features
+        return flat.reshape(flat.numel() // width, width)

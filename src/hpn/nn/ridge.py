@@ -76,7 +76,8 @@ def ridge_path(
     is_wide = count <= x.shape[1]
     gram = _center(_dense(x @ x.T)) if is_wide else _dense(x.T @ x) - count * np.outer(mean, mean)
     right = target - level if is_wide else np.asarray(x.T @ (target - level))
-    unit = _unit(gram, x)
+    # Rows that are all alike leave nothing but rounding errors when centred.
+    unit = max(_unit(gram, x), 1e-9 * float(mean @ mean))
     first = slice(0, MOST_LEFT_OUT)
     for strength in strengths:
         factor = _factorise(gram, strength * unit)
