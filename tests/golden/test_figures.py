@@ -58,3 +58,37 @@ def test_digits_needs_no_data(tmp_path: Path) -> None:
     assert probe["am"]["mean"] > 99
     assert joint["am"]["mean"] > 99
     assert finetune["fm"]["mean"] < -5
+
+
+@pytest.mark.parametrize(
+    ("dataset", "tasks", "at_least"),
+    [("cora", None, 95.0), ("citeseer", None, 81.0), ("actor", None, 60.0), ("actor", "2,3;0,4", 70.5)],
+)
+def test_hpn_best_forgets_nothing(
+    dataset: str, tasks: str | None, at_least: float, data_root: Path, tmp_path: Path
+) -> None:
+    result = measure(dataset, "hpn", data_root, tmp_path, tasks=tasks)
+    assert result["am"]["mean"] >= at_least
+    assert result["fm"]["values"] == [0.0] * 5
+    assert result["prototypes"]["atomic"] < 400
+    assert all(result["prototypes"][level] <= result["bounds"][level] for level in result["bounds"])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "at_least", "forgets"),
+    [("cora", 93.0, -1.0), ("citeseer", 79.5, -1.0), ("actor", 56.0, -2.0)],
+)
+def test_hpn_as_in_the_paper(
+    dataset: str, at_least: float, forgets: float, data_root: Path, tmp_path: Path
+) -> None:
+    result = measure(dataset, "hpn", data_root, tmp_path, settings={"preset": "paper"})
+    assert result["am"]["mean"] >= at_least
+    assert result["fm"]["mean"] >= forgets
+
+
+def test_hpn_on_digits(tmp_path: Path) -> None:
+    given = run("digits", seeds=5, out=tmp_path / "oracle")
+    inferred = run("digits", seeds=5, evaluate="grouped", out=tmp_path / "grouped")
+    assert given["am"]["mean"] > 99
+    assert given["fm"]["values"] == [0.0] * 5
+    assert inferred["am"]["mean"] > 95
