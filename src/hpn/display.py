@@ -121,6 +121,9 @@ def print_result(result: dict[str, Any]) -> None:
         summary.add_row(name, _spread(result[key]), style="bold" if key == "am" else "")
     summary.add_row("class-balanced AM", _spread(result["balanced"]["am"]))
     summary.add_row("parameters", f"{result['parameters']:,}")
+    if result.get("prototypes"):
+        counts = ", ".join(f"{num:g} {level}" for level, num in result["prototypes"].items())
+        summary.add_row("prototypes", counts)
     seconds = result["seconds"]
     cost = f"{seconds['fit']:.1f} s fit, {seconds['predict']:.1f} s predict"
     if result["peak_rss_mb"] is not None:

@@ -31,7 +31,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "best": {},
         "paper": {"preset": "paper"},
         "means": {"slots": "means", "warmup": "epochs", "epochs": 24, "warmup_epochs": 5, "lr": 0.1},
-        "similarity": {"selection": "similarity", "retention": "paper", "num_selected": 2},
+        "pairs": {"num_selected": 2, "retention": "paper"},
     }
 }
 """What else is covered of a learner that is several in one."""
