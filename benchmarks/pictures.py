@@ -1,7 +1,7 @@
 """Draw the pictures of the README and the docs from finished runs.
 
-for m in finetune ncm probe joint; do hpn run cora --method $m --seeds 5 --out runs/cora-$m; done
-python benchmarks/pictures.py runs/cora-finetune runs/cora-ncm runs/cora-probe runs/cora-joint
+for m in hpn finetune ncm probe joint; do hpn run cora --method $m --seeds 5 --out runs/cora-$m; done
+python benchmarks/pictures.py runs/cora-finetune runs/cora-hpn runs/cora-ncm runs/cora-probe runs/cora-joint
 """
 
 from __future__ import annotations
