@@ -242,16 +242,20 @@ class HPN(HPNParams, Learner):
         del self._trace
 
     def _scores(self, query: Query) -> Tensor:
-        groups = self._groups() if query.task is None else [[query.task]]
+        groups = self._answering(query)
         by_class: dict[int, Tensor] = {}
         for group in groups:
             classes = self._classes_of(group)
             scores, familiarity = self._task_scores(query.graph, query.nodes, group[-1], classes)
-            if query.task is None:
+            if len(groups) > 1:
                 scores = scores + SHARPNESS * familiarity.unsqueeze(1)
             for label, column in zip(classes, scores.unbind(dim=1), strict=True):
                 by_class[label] = torch.logaddexp(by_class[label], column) if label in by_class else column
         return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
+
+    def _answering(self, query: Query) -> list[list[int]]:
+        """Groups of tasks that answer a query, each as far as it is familiar with a node."""
+        return self._groups() if query.task is None else [[query.task]]
 
     def _task_scores(
         self, graph: GraphView, nodes: Tensor, task: int, classes: Classes | None = None

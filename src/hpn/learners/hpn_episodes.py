@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hpn.errors import ConfigError
 from hpn.learners.base import State
-from hpn.learners.hpn import HPN, SHARPNESS
+from hpn.learners.hpn import HPN
 from hpn.nn.network import Pass
 from hpn.streams import Classes, GraphView, Query, Scenario, Task
 from hpn.streams.given import Labelled
@@ -100,18 +100,11 @@ class EpisodicHPN(HPN):
         slots: list[Slot] = [("node", extractor) for extractor in selection.node]
         return slots + [(slot, extractor) for slot in around for extractor in selection.structure]
 
-    def _scores(self, query: Query) -> Tensor:
-        """Where a task has several episodes all of them answer, each as far as it is familiar with a node."""
-        episodes = [] if query.task is None else self.episodes(self.names_[query.task])
-        if len(episodes) < 2:
-            return super()._scores(query)
-        by_class: dict[int, Tensor] = {}
-        for episode in episodes:
-            scores, familiarity = self._task_scores(query.graph, query.nodes, episode)
-            scores = scores + SHARPNESS * familiarity.unsqueeze(1)
-            for label, column in zip(self.tasks_[episode], scores.unbind(dim=1), strict=True):
-                by_class[label] = torch.logaddexp(by_class[label], column) if label in by_class else column
-        return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
+    def _answering(self, query: Query) -> list[list[int]]:
+        """Where a task has several episodes, all of them answer."""
+        if query.task is None:
+            return super()._answering(query)
+        return [[episode] for episode in self.episodes(self.names_[query.task])]
 
     def _state(self) -> State:
         return {**super()._state(), "names": list(self.names_)}
