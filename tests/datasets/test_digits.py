@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import numpy as np
 import torch
 
-from hpn.datasets.digits import load_digits
+from hpn.datasets.digits import _nearest, load_digits
 
 
 def test_statistics_and_scale() -> None:
@@ -31,3 +36,21 @@ def test_every_image_is_linked_to_its_nearest() -> None:
     for node in range(0, 1797, 100):
         close = (distance[node] <= distance[node].min() + 1e-9).nonzero().flatten().tolist()
         assert any((node, other) in linked for other in close)
+
+
+def test_the_graph_does_not_depend_on_the_number_of_threads() -> None:
+    hashes = set()
+    for threads in ("1", "2"):
+        code = "from hpn.datasets.digits import load_digits; print(load_digits().fingerprint())"
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        answer = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        hashes.add(answer.stdout)
+    assert len(hashes) == 1
+
+
+def test_of_equally_near_images_the_first_are_linked() -> None:
+    images = np.array([[0.0], [1.0], [2.0], [3.0]])
+    assert _nearest(images, 1).tolist() == [[1], [0], [1], [2]]
+    assert _nearest(images, 2).tolist() == [[1, 2], [0, 2], [1, 3], [1, 2]]
