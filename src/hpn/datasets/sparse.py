@@ -33,6 +33,17 @@ def to_scipy(x: Tensor) -> sp.csr_matrix:
     return sp.csr_matrix(arrays, shape=(x.shape[0], x.shape[1]))
 
 
+def count_entries(x: Tensor) -> int:
+    """Numbers that are stored of ``x``: of sparse rows, values, columns and where each row starts.
+
+    Example:
+        >>> count_entries(torch.eye(3)), count_entries(torch.eye(3).to_sparse_csr())
+        (9, 10)
+    """
+    parts = (x.values(), x.col_indices(), x.crow_indices()) if is_sparse(x) else (x,)
+    return sum(part.numel() for part in parts)
+
+
 def select_rows(x: Tensor, index: Tensor) -> Tensor:
     """Gather rows, dense from dense and sparse from sparse.
 

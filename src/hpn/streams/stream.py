@@ -80,6 +80,7 @@ class TaskStream:
         self._task_of = _task_of_node(graph, plan.tasks)
         generator = torch.Generator().manual_seed(seed)
         self._rank = torch.randperm(graph.num_nodes, generator=generator)
+        self._ids = torch.randint(2**62, (graph.num_nodes,), generator=generator)
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -180,7 +181,8 @@ class TaskStream:
             edge_index = edge_index[:, owner[0] == owner[1]]
         # Sorted by source, so that no order of edges survives from the full graph either.
         order = torch.argsort(edge_index[0] * len(nodes) + edge_index[1])
-        return GraphView(select_rows(self._graph.x, nodes), edge_index[:, order]), nodes
+        ids = self._ids[nodes] if self.edges == "seen" else None
+        return GraphView(select_rows(self._graph.x, nodes), edge_index[:, order], ids), nodes
 
 
 def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:

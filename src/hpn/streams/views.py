@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import stack_rows
+from hpn.datasets.sparse import count_entries, stack_rows
 
 Scenario = Literal["task", "class"]
 Evaluate = Literal["oracle", "global", "grouped"]
@@ -25,18 +25,31 @@ Classes = tuple[int, ...]
 class GraphView:
     """Features and edges of the nodes in view; no labels.
 
+    Args:
+        x: Features.
+        edge_index: Edges.
+        ids: Names by which nodes are found again in later views, in streams where earlier nodes stay in view;
+            drawn at random, so that they tell nothing else.
+
     Shapes:
         - ``x``: ``[num_nodes, num_features]``, dense or sparse CSR
         - ``edge_index``: ``[2, num_entries]``, both directions, no self-loops
+        - ``ids``: ``[num_nodes]``
     """
 
     x: Tensor
     edge_index: Tensor
+    ids: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes in view."""
         return self.x.shape[0]
+
+    @property
+    def num_numbers(self) -> int:
+        """Numbers it takes to write down features and edges; sparse features by what they store."""
+        return count_entries(self.x) + self.edge_index.numel()
 
 
 def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
