@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,20 +13,66 @@ from pydantic import TypeAdapter, ValidationError
 from hpn.errors import ConfigError, nearest
 
 
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """A hyper-parameter that is searched among given values.
+
+    Example:
+        >>> OneOf(16, 32).describe()
+        [16, 32]
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        object.__setattr__(self, "values", values)
+
+    def describe(self) -> list[Any]:
+        """As plain data, for configurations and recipes."""
+        return list(self.values)
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """A hyper-parameter that is searched from ``low`` to ``high`` on a logarithmic scale.
+
+    Example:
+        >>> LogRange(0.001, 0.1).describe()
+        {'low': 0.001, 'high': 0.1, 'scale': 'log'}
+    """
+
+    low: float
+    high: float
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The limits."""
+        return (self.low, self.high)
+
+    def describe(self) -> dict[str, Any]:
+        """As plain data, for configurations and recipes."""
+        return {"low": self.low, "high": self.high, "scale": "log"}
+
+
+SearchChoice = OneOf | LogRange
+
+
 def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Keyword-only parameters of a class or function, in order.
+
+    A constructor that ends in ``**others`` passes them on, so those of the class it extends come after.
 
     Example:
         >>> def train(*, epochs: int = 10, lr: float = 0.1) -> None: ...
         >>> list(declared_params(train))
         ['epochs', 'lr']
     """
-    signature = inspect.signature(function)
-    return {
-        name: parameter
-        for name, parameter in signature.parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+    declared: dict[str, inspect.Parameter] = {}
+    for owner in _owners(function):
+        for name, parameter in inspect.signature(owner).parameters.items():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                declared.setdefault(name, parameter)
+    return declared
 
 
 def resolve_params(
@@ -70,11 +117,48 @@ def resolve_params(
     return resolved
 
 
+def check_space(learner: Any) -> None:
+    """Check that a learner's ``search_space`` can be searched.
+
+    Raises:
+        ConfigError: If it names what is no hyper-parameter, or a value or limit that is not allowed.
+    """
+    owner = f"the search space of {learner.__name__}"
+    for name, choice in learner.search_space.items():
+        if name in {"seed", "backbone"}:
+            raise ConfigError(f"{owner} has {name!r}, which is chosen and not searched")
+        if not choice.values or len(set(choice.values)) != len(choice.values):
+            raise ConfigError(f"{owner}: {name} needs one or more different values, got {choice}")
+        if isinstance(choice, LogRange) and not 0 < choice.low < choice.high:
+            raise ConfigError(f"{owner}: {name} needs 0 < low < high, got {choice}")
+        values = choice.values
+        if isinstance(choice, LogRange):  # between its limits a range has broken numbers too
+            values = (*values, choice.low + (choice.high - choice.low) / math.pi)
+        for value in values:
+            resolve_params(learner, {name: value}, owner=owner)
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    while hasattr(function, "func"):  # functools.partial
-        function = function.func
-    target = function.__init__ if inspect.isclass(function) else function
-    return get_type_hints(target, include_extras=True)
+    hints: dict[str, Any] = {}
+    for owner in _owners(function):
+        target = owner.__init__ if inspect.isclass(owner) else owner
+        while hasattr(target, "func"):  # functools.partial
+            target = target.func
+        hints = {**get_type_hints(target, include_extras=True), **hints}
+    return hints
+
+
+def _owners(function: Callable[..., Any]) -> Iterator[Any]:
+    """Whose parameters ``function`` takes: its own, and those of base classes it passes others on to."""
+    if not inspect.isclass(function):
+        yield function
+        return
+    for owner in function.__mro__:
+        if "__init__" in vars(owner):
+            yield owner
+            kinds = {p.kind for p in inspect.signature(owner).parameters.values()}
+            if inspect.Parameter.VAR_KEYWORD not in kinds:
+                return
 
 
 def _read(hint: Any, value: Any, what: str) -> Any:

@@ -50,6 +50,10 @@ def combine_seeds(
         "seeds": list(seeds),
         **_metrics(matrices, forgets=forgets),
         "parameters": _mean([entry["parameters"] for entry in finished]),
+        # Seeds that were finished before this was counted have none.
+        "stored": _mean([entry["stored"] for entry in finished])
+        if all("stored" in entry for entry in finished)
+        else None,
         "prototypes": _mean_by_level([entry["prototypes"] for entry in finished]),
         "bounds": finished[0]["bounds"],
         "seconds": {
@@ -61,6 +65,7 @@ def combine_seeds(
         "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),
         "class_names": names,
         "params": config.effective_params(),
+        "recipe": config.recipe,
         "command": command,
     }
 

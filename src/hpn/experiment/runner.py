@@ -24,6 +24,7 @@ from hpn.experiment.log import EventLog
 from hpn.experiment.result import combine_seeds
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
+from hpn.streams import TaskStream
 
 CHECKPOINT_SHARE = 0.05
 """At most this share of a run's time goes into checkpoints between tasks."""
@@ -53,7 +54,7 @@ def run(
         fresh: Delete what the folder holds of an earlier run.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
-            ``classes_per_task`` and ``settings``, as :func:`resolve_config` takes them.
+            ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.
 
     Returns:
         The result, as ``hpn run --json`` prints it.
@@ -65,9 +66,7 @@ def run(
         >>> result["am"]["mean"] > 90
         True
     """
-    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
-        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
+    chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
     start = time.perf_counter()
     config, graph = resolve_config(dataset, data_root=root, **choices)
@@ -78,12 +77,31 @@ def run(
         watcher.run_started(folder, len(chosen), len(config.tasks))
         for seed in chosen:
             run_seed(config, graph, seed, folder / f"seed-{seed}", watcher)
-        finished = [read_json(folder / f"seed-{seed}" / RESULT) for seed in chosen]
-        command = config.command(chosen, root)
-        result = combine_seeds(config, graph, chosen, finished, command=command, out=folder)
+        result = combine_finished(config, graph, chosen, folder, data_root=root)
         result["seconds"]["total"] += load_seconds
         write_json(folder / RESULT, result)
     return result
+
+
+def check_seeds(seeds: int | Sequence[int]) -> list[int]:
+    """Seeds 0, 1, … if given how many, else those given.
+
+    Raises:
+        ConfigError: If there are none, or one is negative or given twice.
+    """
+    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
+        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
+    return chosen
+
+
+def combine_finished(
+    config: RunConfig, graph: Graph, seeds: Sequence[int], folder: Path, *, data_root: Path | None
+) -> dict[str, Any]:
+    """Put the finished seeds of a run folder together."""
+    finished = [read_json(folder / f"seed-{seed}" / RESULT) for seed in seeds]
+    command = config.command(seeds, data_root)
+    return combine_seeds(config, graph, seeds, finished, command=command, out=folder)
 
 
 def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher) -> None:
@@ -98,13 +116,35 @@ def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: 
     progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
     learner, watch = progress.learner, progress.watch
     with contextlib.closing(progress.log):
-        for index in range(progress.next_task, len(stream)):
-            with watch.measure("fit"):
-                learner.fit_task(stream.task(index, with_past=learner.sees_past), progress)
+        for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
             with watch.measure("predict"):
                 row = evaluate(learner, stream, after=index, mode=config.evaluate)
             progress.finish_task(row)
         progress.finish()
+
+
+def learn_tasks(
+    learner: Learner,
+    stream: TaskStream,
+    *,
+    first: int = 0,
+    observer: Observer | None = None,
+    watch: Stopwatch | None = None,
+) -> Iterator[int]:
+    """Learn the tasks of a stream one after another; each is yielded when it is learned.
+
+    Args:
+        learner: Who learns.
+        stream: The tasks.
+        first: The task to begin with.
+        observer: Is told of every step.
+        watch: Measures the time as ``fit``.
+    """
+    watch = watch or Stopwatch({})
+    for index in range(first, len(stream)):
+        with watch.measure("fit"):
+            learner.fit_task(stream.task(index, with_past=learner.sees_past), observer)
+        yield index
 
 
 @dataclass
@@ -181,6 +221,7 @@ class SeedRun(Observer):
                 "matrix": [row.accuracy for row in self.rows],
                 "balanced": [row.balanced for row in self.rows],
                 "parameters": self.learner.num_parameters,
+                "stored": self.learner.num_stored,
                 "prototypes": self.learner.prototype_counts,
                 "bounds": self.learner.prototype_bounds,
                 "seconds": self.watch.read(),

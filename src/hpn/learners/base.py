@@ -6,13 +6,13 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from hpn.errors import ConfigError, DataError, NotFittedError
-from hpn.params import declared_params, resolve_params
+from hpn.params import SearchChoice, declared_params, resolve_params
 from hpn.streams import Classes, Query, Scenario, Task
 
 State = dict[str, Any]
@@ -57,6 +57,12 @@ class Learner(ABC):
 
     repeats_classes: ClassVar[bool] = False
     """Whether a class may come again in a later task; a stream never does that."""
+
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {}
+    """What ``hpn tune`` searches, by hyper-parameter."""
+
+    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+    """What ``hpn tune`` chooses by: accuracy on all tasks after the last one, or on each as it is learned."""
 
     tasks_: list[Classes]
     scenario_: Scenario
@@ -154,6 +160,15 @@ class Learner(ABC):
         """Numbers that must be kept to answer queries after the tasks so far."""
 
     @property
+    def num_stored(self) -> int:
+        """Numbers that must be kept between tasks: all entries of all tensors learned.
+
+        One rule for every learner: weights, importances, buffers and prototypes alike. The random
+        generator's state is left out.
+        """
+        return _count_entries(self._state())
+
+    @property
     def prototype_counts(self) -> dict[str, int] | None:
         """Prototypes of each level, for a learner that has any."""
         return None
@@ -245,3 +260,9 @@ class Learner(ABC):
         chosen = groups[int(likelihood.argmax())]
         kept[:, chosen] = scores[:, chosen]
         return kept
+
+
+def _count_entries(state: Any) -> int:
+    if isinstance(state, Tensor):
+        return state.numel()
+    return sum(map(_count_entries, state.values())) if isinstance(state, dict) else 0

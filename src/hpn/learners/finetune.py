@@ -1,16 +1,15 @@
 """Fine-tuning: train one network on each task in turn, and do nothing against forgetting.
 
-The lower bound of the paper's Table 1 ("None"). One head is shared by all tasks in the task scenario,
-as in the paper's supplement; it grows with the classes in the class scenario, or when a task has more
-classes than any before. The paper says SGD but gives no learning rate for the baselines; Adam is used
-here. The two were not compared.
+The lower bound of the paper's Table 1 ("None"), and what the methods that do something are built on. One
+head is shared by all tasks in the task scenario, as in the paper's supplement; it grows with the classes
+in the class scenario, or when a task has more classes than any before. The paper says SGD but gives no
+learning rate for the baselines; Adam is the default here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,25 +17,10 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.nn import Adjacency, Backbone, grow_outputs, make_backbone
-from hpn.streams import Query, Task, stack_graphs
-
-
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """Training data made ready once for all epochs.
-
-    Shapes:
-        - ``x``: ``[num_nodes, num_features]``
-        - ``nodes``, ``target``: ``[num_train]``, rows of ``x`` and columns of the head
-        - ``allowed``: ``[num_train, num_outputs]``, the columns that the node may be told from
-    """
-
-    x: Tensor
-    adjacency: Adjacency
-    nodes: Tensor
-    target: Tensor
-    allowed: Tensor
+from hpn.learners.lesson import Lesson
+from hpn.nn import Backbone, SubgraphCutter, grow_outputs, make_backbone
+from hpn.params import LogRange, OneOf, SearchChoice
+from hpn.streams import Classes, GraphView, Query, Task, stack_graphs
 
 
 class FineTune(Learner):
@@ -45,10 +29,14 @@ class FineTune(Learner):
     Args:
         backbone: ``gcn`` (16 hidden units), ``gat`` (8 heads of 8) or ``gin`` (32).
         epochs: Passes over each task.
-        lr: Learning rate of Adam.
+        optimizer: ``adam`` or ``sgd`` (without momentum).
+        lr: Learning rate.
         weight_decay: Strength of the L2 penalty on all weights.
         dropout: Share of inputs and hidden units dropped in training.
-        seed: Draws initial weights and dropout.
+        batch_size: Nodes a step, each with the part of the graph that it needs; ``None`` for all at once.
+        num_neighbors: Neighbours drawn for a node in a mini-batch at most; ``None`` for all. Answers always
+            use all.
+        seed: Draws initial weights, dropout, mini-batches and neighbours.
 
     Attributes:
         network_: The network, in evaluation mode between fits.
@@ -64,26 +52,40 @@ class FineTune(Learner):
         tensor(True)
     """
 
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {
+        "epochs": OneOf(20, 50, 100),
+        "lr": LogRange(0.001, 0.1),
+        "weight_decay": OneOf(0.0, 5e-4, 5e-3),
+        "dropout": OneOf(0.0, 0.5),
+    }
+    tuned_for: ClassVar[Literal["remembering", "learning"]] = "learning"
+
     network_: Backbone
     epoch_: int
-    _optimizer: torch.optim.Adam
+    _optimizer: torch.optim.Optimizer
 
     def __init__(
         self,
         *,
         backbone: Literal["gcn", "gat", "gin"] = "gcn",
         epochs: Annotated[int, Field(ge=1)] = 100,
+        optimizer: Literal["adam", "sgd"] = "adam",
         lr: Annotated[float, Field(gt=0)] = 0.01,
         weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5,
+        batch_size: Annotated[int, Field(ge=1)] | None = None,
+        num_neighbors: Annotated[int, Field(ge=1)] | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(seed=seed)
         self.backbone = backbone
         self.epochs = epochs
+        self.optimizer = optimizer
         self.lr = lr
         self.weight_decay = weight_decay
         self.dropout = dropout
+        self.batch_size = batch_size
+        self.num_neighbors = num_neighbors
 
     @property
     def num_parameters(self) -> int:
@@ -94,12 +96,14 @@ class FineTune(Learner):
         if not self._is_resumed():
             self._begin(task)
         lesson = self._lesson(task)
+        self._recall(task)
         self.network_.train()
         while self.epoch_ < self.epochs:
             loss = self._train_epoch(lesson)
             self.epoch_ += 1
             self._step_done(observer, Progress(task.index, self.epoch_, self.epochs, {"loss": loss}))
         self.network_.eval()
+        self._end(task, lesson)
         self.epoch_ = 0
         del self._optimizer
 
@@ -116,41 +120,80 @@ class FineTune(Learner):
         self._optimizer = self._new_optimizer()
         self.epoch_ = 0
 
+    def _recall(self, task: Task) -> None:
+        """Make ready what was kept of earlier tasks; also after an interruption."""
+
+    def _end(self, task: Task, lesson: Lesson) -> None:
+        """Keep what later tasks will need of this one; the network is in evaluation mode."""
+
     def _lesson(self, task: Task) -> Lesson:
         """What an epoch goes over."""
         return self._make_lesson([task])
 
     def _make_lesson(self, tasks: Sequence[Task]) -> Lesson:
         graph, starts = stack_graphs([task.graph for task in tasks])
-        allowed, target = [], []
-        for task in tasks:
-            own = self._columns(task.classes)
-            rows = torch.zeros(len(task.train), self.network_.num_outputs, dtype=torch.bool)
-            rows[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
-            allowed.append(rows)
-            at = (task.train_y.unsqueeze(1) == torch.tensor(task.classes)).int().argmax(dim=1)
-            target.append(torch.tensor(own)[at])
+        nodes = torch.cat([task.train + at for task, at in zip(tasks, starts, strict=True)])
+        marks = [self._mark(task.train_y, task.classes) for task in tasks]
+        return self._lesson_about(
+            graph,
+            nodes,
+            target=torch.cat([target for target, _ in marks]),
+            allowed=torch.cat([allowed for _, allowed in marks]),
+        )
+
+    def _mark(self, y: Tensor, classes: Classes) -> tuple[Tensor, Tensor]:
+        """Columns of the head that stand for ``y``, and those each may be told from."""
+        own = self._columns(classes)
+        allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool)
+        allowed[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
+        at = (y.unsqueeze(1) == torch.tensor(classes)).int().argmax(dim=1)
+        return torch.tensor(own)[at], allowed
+
+    def _lesson_about(self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor) -> Lesson:
+        adjacency = self.network_.prepare(graph.edge_index, graph.num_nodes)
         return Lesson(
-            x=graph.x,
-            adjacency=self.network_.prepare(graph.edge_index, graph.num_nodes),
-            nodes=torch.cat([task.train + at for task, at in zip(tasks, starts, strict=True)]),
-            target=torch.cat(target),
-            allowed=torch.cat(allowed),
+            graph.x,
+            adjacency,
+            nodes,
+            target,
+            allowed,
+            num_neighbors=self.num_neighbors,
+            sums_neighbors=self.network_.sums_neighbors,
         )
 
     def _train_epoch(self, lesson: Lesson) -> float:
-        self._optimizer.zero_grad()
-        logits = self.network_(lesson.x, lesson.adjacency)[lesson.nodes]
-        loss = F.cross_entropy(logits.masked_fill(~lesson.allowed, -torch.inf), lesson.target)
+        total = 0.0
+        for batch in lesson.batches(self.batch_size):
+            self._optimizer.zero_grad()
+            loss = self._loss(batch)
+            self._backward(loss)
+            self._optimizer.step()
+            total += loss.item() * len(batch)
+        return total / len(lesson)
+
+    def _loss(self, batch: Lesson) -> Tensor:
+        """What a step makes smaller."""
+        return F.cross_entropy(self._logits(batch), batch.target)
+
+    def _backward(self, loss: Tensor) -> None:
+        """Leave in each parameter the gradient that the step is to follow."""
         loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
-        return loss.item()
+
+    def _logits(self, batch: Lesson) -> Tensor:
+        """Logits of the batch's nodes; columns that are not allowed are −∞."""
+        logits: Tensor = self.network_(batch.x, batch.adjacency)[batch.nodes]
+        return logits.masked_fill(~batch.allowed, -torch.inf)
 
     def _scores(self, query: Query) -> Tensor:
         adjacency = self.network_.prepare(query.graph.edge_index, query.graph.num_nodes)
-        logits = self.network_(query.graph.x, adjacency)
-        chosen: Tensor = logits[query.nodes][:, self._columns(query.classes)]
-        return chosen.log_softmax(dim=1)
+        columns = self._columns(query.classes)
+        if self.batch_size is None:
+            logits: Tensor = self.network_(query.graph.x, adjacency)[query.nodes]
+        else:
+            cutter = SubgraphCutter(query.graph.x, adjacency)
+            cuts = (cutter.cut(nodes) for nodes in torch.split(query.nodes, self.batch_size))
+            logits = torch.cat([self.network_(cut.x, cut.adjacency)[cut.rows] for cut in cuts])
+        return logits[:, columns].log_softmax(dim=1)
 
     def _num_outputs(self) -> int:
         if self._has_shared_head:
@@ -160,8 +203,9 @@ class FineTune(Learner):
     def _new_network(self, num_outputs: int) -> Backbone:
         return make_backbone(self.backbone, self.num_features_, num_outputs, dropout=self.dropout)
 
-    def _new_optimizer(self) -> torch.optim.Adam:
-        return torch.optim.Adam(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        kind = torch.optim.Adam if self.optimizer == "adam" else torch.optim.SGD
+        return kind(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
     def _state(self) -> State:
         state: State = {"network": self.network_.state_dict(), "epoch": self.epoch_}

@@ -8,55 +8,66 @@ one; with ``head="shared"``, the tasks share a head as in fine-tuning, which cos
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
-from hpn.learners.finetune import FineTune, Lesson
+from hpn.learners.base import State
+from hpn.learners.finetune import FineTune
+from hpn.learners.lesson import Lesson
+from hpn.params import OneOf, SearchChoice
 from hpn.streams import Task
 
 
 class Joint(FineTune):
     """Fine-tuning's network, trained from scratch on the tasks so far, together.
 
-    An epoch is one step on the loss over the training nodes of all tasks. In the task scenario a node is
-    told from the other classes of its task only, in training as in testing.
+    An epoch goes over the training nodes of all tasks. In the task scenario a node is told from the other
+    classes of its task only, in training as in testing.
 
     Args:
-        backbone: ``gcn`` (16 hidden units), ``gat`` (8 heads of 8) or ``gin`` (32).
         head: ``classes`` (a logit a class) or ``shared`` (the tasks share logits; task scenario only).
-        epochs: Passes over the tasks so far.
-        lr: Learning rate of Adam.
-        weight_decay: Strength of the L2 penalty on all weights.
-        dropout: Share of inputs and hidden units dropped in training.
-        seed: Draws initial weights and dropout.
+        training: What :class:`FineTune` takes.
+
+    Attributes:
+        data_numbers_: Numbers of the data of all tasks so far, which must be at hand.
     """
 
     sees_past: ClassVar[bool] = True
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {
+        **FineTune.search_space,
+        "epochs": OneOf(50, 100, 200),
+    }
+    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
 
-    def __init__(
-        self,
-        *,
-        backbone: Literal["gcn", "gat", "gin"] = "gcn",
-        head: Literal["classes", "shared"] = "classes",
-        epochs: Annotated[int, Field(ge=1)] = 100,
-        lr: Annotated[float, Field(gt=0)] = 0.01,
-        weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            backbone=backbone, epochs=epochs, lr=lr, weight_decay=weight_decay, dropout=dropout, seed=seed
-        )
+    data_numbers_: int
+
+    def __init__(self, *, head: Literal["classes", "shared"] = "classes", **training: Any) -> None:
+        super().__init__(**training)
         self.head = head
+
+    @property
+    def num_stored(self) -> int:
+        """The network, and the data of all tasks so far."""
+        return super().num_stored + self.data_numbers_
 
     @property
     def _has_shared_head(self) -> bool:
         return self.scenario_ == "task" and self.head == "shared"
 
     def _begin(self, task: Task) -> None:
+        seen = [*task.past, task]
+        graphs = [part.graph for part in seen] if task.graph.ids is None else [task.graph]
+        labels = sum(len(part.train_y) for part in seen)
+        self.data_numbers_ = sum(graph.num_numbers for graph in graphs) + labels
         self.network_ = self._new_network(self._num_outputs())
         super()._begin(task)
 
     def _lesson(self, task: Task) -> Lesson:
         return self._make_lesson([*task.past, task])
+
+    def _state(self) -> State:
+        return {**super()._state(), "data_numbers": self.data_numbers_}
+
+    def _load_state(self, state: State) -> None:
+        super()._load_state(state)
+        self.data_numbers_ = state["data_numbers"]

@@ -5,12 +5,12 @@ from hpn.nn.backbones import (
     GAT,
     GCN,
     GIN,
-    Adjacency,
     Backbone,
     grow_outputs,
     make_backbone,
 )
 from hpn.nn.propagation import smooth
+from hpn.nn.subgraphs import Adjacency, Subgraph, SubgraphCutter
 
 __all__ = [
     "BACKBONES",
@@ -19,6 +19,8 @@ __all__ = [
     "GIN",
     "Adjacency",
     "Backbone",
+    "Subgraph",
+    "SubgraphCutter",
     "grow_outputs",
     "make_backbone",
     "smooth",

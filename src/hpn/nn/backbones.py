@@ -7,15 +7,14 @@ seconds to import, so it waits until a backbone is made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hpn.nn.sparse_linear import SparseLinear
-
-Adjacency = tuple[Tensor, ...]
-"""Edges, and their weights if the backbone has any."""
+from hpn.nn.subgraphs import Adjacency
 
 
 class Backbone(nn.Module):
@@ -31,6 +30,9 @@ class Backbone(nn.Module):
         - ``adjacency``: what :meth:`prepare` made of ``edge_index`` ``[2, num_entries]``
         - result: ``[num_nodes, num_outputs]``
     """
+
+    sums_neighbors: ClassVar[bool] = True
+    """Whether a layer sums over neighbours, so that fewer neighbours make its output smaller."""
 
     def __init__(
         self,
@@ -60,10 +62,25 @@ class Backbone(nn.Module):
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Compute the logits of every node."""
-        hidden = self.activation(self.first(drop(x, self.dropout, self.training), *adjacency))
-        hidden = F.dropout(hidden, self.dropout, self.training)
+        hidden = F.dropout(self.embed(x, adjacency), self.dropout, self.training)
         logits: Tensor = self.second(hidden, *adjacency)
         return logits
+
+    def embed(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Hidden units of every node."""
+        return self.activation(self.first(drop(x, self.dropout, self.training), *adjacency))
+
+    def structure(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
+        """What each layer takes from the topology: attention to neighbours, or their features summed.
+
+        Shapes:
+            - each: ``[num_entries, num_heads]`` or ``[num_nodes, width]``
+        """
+        hidden = self.activation(self.first(x, *adjacency))
+        return [self._gathered(self.first, x, adjacency), self._gathered(self.second, hidden, adjacency)]
+
+    def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
+        raise NotImplementedError
 
 
 class GCN(Backbone):
@@ -92,12 +109,17 @@ class GCN(Backbone):
 
         return tuple(gcn_norm(edge_index, num_nodes=num_nodes))
 
+    def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
+        gathered: Tensor = layer(x, *adjacency) - layer.bias
+        return gathered
+
 
 class GAT(Backbone):
     """Graph attention network (Veličković et al., ICLR 2018), 8 heads of 8 hidden units."""
 
     HIDDEN = 8
     HEADS = 8
+    sums_neighbors = False
 
     def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
         from torch_geometric.nn import GATConv
@@ -111,6 +133,12 @@ class GAT(Backbone):
             activation=F.elu,
             dropout=dropout,
         )
+
+    def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
+        hidden = layer.lin(x).view(-1, layer.heads, layer.out_channels)
+        source, target = adjacency[0]
+        toward = (hidden * layer.att_src).sum(dim=-1)[source] + (hidden * layer.att_dst).sum(dim=-1)[target]
+        return F.leaky_relu(toward, layer.negative_slope)
 
 
 class GIN(Backbone):
@@ -132,6 +160,10 @@ class GIN(Backbone):
         """The edges as they are: GIN adds the node itself by its own term."""
         return (edge_index,)
 
+    def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
+        gathered: Tensor = layer.gather(x, *adjacency)
+        return gathered
+
 
 class ProjectedGINConv(nn.Module):
     r"""A GIN layer whose perceptron's first matrix is applied before the sum over neighbours.
@@ -143,19 +175,23 @@ class ProjectedGINConv(nn.Module):
     """
 
     def __init__(self, num_inputs: int, num_hidden: int, num_outputs: int) -> None:
-        from torch_geometric.nn import GINConv
+        from torch_geometric.nn import SimpleConv
 
         super().__init__()
         self.project = SparseLinear(nn.Linear(num_inputs, num_hidden, bias=False))
         self.shift = nn.Parameter(torch.zeros(num_hidden))
         self.combine = nn.Linear(num_hidden, num_outputs)
-        self.aggregate = GINConv(nn.Identity())
+        self.aggregate = SimpleConv(aggr="sum", combine_root="sum")
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Compute the layer's output for every node."""
-        total = self.aggregate(self.project(x), edge_index)
-        hidden: Tensor = self.combine(F.relu(total + self.shift))
+    def forward(self, x: Tensor, edge_index: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Compute the layer's output for every node; neighbours count by ``weight`` if given."""
+        hidden: Tensor = self.combine(F.relu(self.gather(x, edge_index, weight) + self.shift))
         return hidden
+
+    def gather(self, x: Tensor, edge_index: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Sum over a node and its neighbours, projected."""
+        total: Tensor = self.aggregate(self.project(x), edge_index, weight)
+        return total
 
 
 BACKBONES: dict[str, type[GCN] | type[GAT] | type[GIN]] = {"gcn": GCN, "gat": GAT, "gin": GIN}

@@ -25,8 +25,22 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        product = to_scipy(ctx.x).T @ gradients[0].numpy()
-        return None, torch.from_numpy(product).t()
+        gradient: Tensor = _TransposedProduct.apply(ctx.x, gradients[0])  # type: ignore[no-untyped-call]
+        return None, gradient
+
+
+class _TransposedProduct(torch.autograd.Function):
+    r""":math:`G^\top X`, which is linear in :math:`G`, so that gradients of gradients exist."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
+        ctx.x = x
+        return torch.from_numpy(to_scipy(x).T @ gradient.numpy()).t()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        product: Tensor = _SparseProduct.apply(ctx.x, gradients[0])  # type: ignore[no-untyped-call]
+        return None, product
 
 
 class SparseLinear(nn.Module):

@@ -1,0 +1,116 @@
+r"""ER-GNN: experience replay for graph neural networks (Zhou and Cao, AAAI 2021).
+
+Some nodes of each class are kept and learned again with every later task,
+
+.. math:: \beta\, L_{new} + (1 - \beta)\, L_{kept} \qquad \beta = \frac{|B|}{|D| + |B|}
+
+where B are the nodes kept and D those of the new task, so that a small buffer weighs the more. Which nodes
+are kept is one of the three strategies of :mod:`hpn.learners.experiences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from hpn.datasets.sparse import is_sparse, select_rows, to_scipy
+from hpn.learners.experiences import cover, influence, nearest_to_mean
+from hpn.learners.finetune import FineTune
+from hpn.learners.lesson import Lesson
+from hpn.learners.replay import Replay
+from hpn.nn.propagation import Features
+from hpn.params import OneOf, SearchChoice
+from hpn.streams import Task
+
+
+class ERGNN(Replay):
+    """Fine-tuning that goes over some nodes of earlier tasks again.
+
+    Args:
+        buffer_size: Nodes kept of each class (e).
+        selection: ``mean`` (nodes nearest to the mean of their class), ``coverage`` (nodes with the fewest
+            nodes of other classes nearby) or ``influence`` (nodes whose loss says most about the task's).
+        space: Where ``mean`` and ``coverage`` look: ``features``, or ``embeddings`` of the first layer.
+        radius: What is nearby for ``coverage``, as a share of the mean distance between nodes (d).
+        new_share: Weight of the new task's loss (β); ``None`` for the paper's.
+        training: What :class:`FineTune` takes.
+
+    Attributes:
+        kept_: Nodes kept of each task so far (the experience buffer B).
+    """
+
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {
+        **FineTune.search_space,
+        "selection": OneOf("mean", "coverage", "influence"),
+        "new_share": OneOf(None, 0.2, 0.5),
+    }
+
+    def __init__(
+        self,
+        *,
+        buffer_size: Annotated[int, Field(ge=1)] = 20,
+        selection: Literal["mean", "coverage", "influence"] = "mean",
+        space: Literal["features", "embeddings"] = "features",
+        radius: Annotated[float, Field(gt=0)] = 0.5,
+        new_share: Annotated[float, Field(ge=0, le=1)] | None = None,
+        **training: Any,
+    ) -> None:
+        super().__init__(**training)
+        self.buffer_size = buffer_size
+        self.selection = selection
+        self.space = space
+        self.radius = radius
+        self.new_share = new_share
+
+    def _loss(self, batch: Lesson) -> Tensor:
+        loss = super()._loss(batch)
+        if not self._memories:
+            return loss
+        kept = [next(memory.batches(self.batch_size)) for memory in self._memories]
+        old = sum(F.cross_entropy(self._logits(part), part.target, reduction="sum") for part in kept)
+        count = sum(len(part) for part in kept)
+        share = count / (len(batch) + count) if self.new_share is None else self.new_share
+        return share * loss + (1 - share) * old / count
+
+    def _choose(self, task: Task, lesson: Lesson) -> Tensor:
+        if self.selection == "influence":
+            rank = self._influence(lesson)
+        elif self.selection == "mean":
+            rank = nearest_to_mean(self._points(lesson), lesson.target)
+        else:
+            rank = cover(self._points(lesson), lesson.target, self.radius)
+        kept = []
+        for column in torch.unique(lesson.target):
+            members = torch.nonzero(lesson.target == column).flatten()
+            kept.append(members[rank[members].argsort(stable=True)[: self.buffer_size]])
+        return torch.cat(kept)
+
+    def _points(self, lesson: Lesson) -> Features:
+        """Where each node is in the space of features or embeddings."""
+        if self.space == "features":
+            rows = select_rows(lesson.x, lesson.nodes)
+            return to_scipy(rows) if is_sparse(rows) else rows.numpy()
+        network = self.network_
+        with torch.no_grad():
+            parts = [network.embed(part.x, part.adjacency)[part.nodes] for part in self._in_order(lesson)]
+        return torch.cat(parts).numpy()
+
+    def _influence(self, lesson: Lesson) -> Tensor:
+        """Influence on the loss over the task, or over the mini-batch that the node is in."""
+        weights = list(self.network_.parameters())
+        parts = [
+            influence(F.cross_entropy(self._logits(part), part.target, reduction="none"), weights)
+            for part in self._in_order(lesson)
+        ]
+        return torch.cat(parts)
+
+    def _in_order(self, lesson: Lesson) -> Iterator[Lesson]:
+        if self.batch_size is None:
+            yield lesson
+        else:
+            yield from map(lesson.part, torch.split(torch.arange(len(lesson)), self.batch_size))

@@ -1,0 +1,119 @@
+"""Nodes kept of earlier tasks, for methods that go over them again.
+
+Where earlier nodes stay in view (``seen`` edges), a kept node is found again by its id, with the
+neighbourhood it has by then. Elsewhere the old graph is gone: what is kept of a node are its features, and it
+comes back alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from hpn.datasets.sparse import is_sparse, select_rows
+from hpn.errors import DataError
+from hpn.learners.base import State
+from hpn.learners.finetune import FineTune
+from hpn.learners.lesson import Lesson
+from hpn.streams import GraphView, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Nodes of one task.
+
+    Args:
+        y: Their class numbers.
+        x: Their features, unless they can be found again.
+        ids: Their names, if they can be.
+    """
+
+    y: Tensor
+    x: Tensor | None = None
+    ids: Tensor | None = None
+
+    @classmethod
+    def of(cls, task: Task, chosen: Tensor) -> Kept:
+        """Keep the training nodes at positions ``chosen`` of ``task.train``."""
+        nodes, y = task.train[chosen], task.train_y[chosen]
+        if task.graph.ids is not None:
+            return cls(y, ids=task.graph.ids[nodes])
+        return cls(y, x=select_rows(task.graph.x, nodes))
+
+    def find(self, task: Task) -> tuple[GraphView, Tensor]:
+        """The graph to see them in while ``task`` is learned, and where they are in it."""
+        if self.x is not None:
+            return GraphView(self.x, torch.zeros(2, 0, dtype=torch.int64)), torch.arange(len(self.y))
+        if self.ids is None or task.graph.ids is None:
+            raise DataError(f"task {task.index} does not name its nodes, but an earlier task did")
+        ordered, order = task.graph.ids.sort()
+        return task.graph, order[torch.searchsorted(ordered, self.ids)]
+
+    def to_state(self) -> State:
+        """As plain tensors."""
+        state: State = {"y": self.y}
+        if self.ids is not None:
+            state["ids"] = self.ids
+        elif self.x is not None and is_sparse(self.x):
+            state |= {"crow": self.x.crow_indices(), "col": self.x.col_indices(), "value": self.x.values()}
+        elif self.x is not None:
+            state["x"] = self.x
+        return state
+
+    @classmethod
+    def from_state(cls, state: State, num_features: int) -> Kept:
+        """What :meth:`to_state` gave."""
+        x = state.get("x")
+        if "crow" in state:
+            size = (len(state["y"]), num_features)
+            x = torch.sparse_csr_tensor(state["crow"], state["col"], state["value"], size)
+        return cls(state["y"], x=x, ids=state.get("ids"))
+
+
+class Replay(FineTune):
+    """Fine-tuning that keeps some training nodes of every task.
+
+    Args:
+        training: What :class:`FineTune` takes.
+
+    Attributes:
+        kept_: Nodes kept of each task so far.
+    """
+
+    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+
+    kept_: list[Kept]
+    _memories: list[Lesson]
+
+    def _choose(self, task: Task, lesson: Lesson) -> Tensor:
+        """Positions in ``task.train`` of the nodes to keep."""
+        raise NotImplementedError
+
+    def _begin(self, task: Task) -> None:
+        super()._begin(task)
+        if task.index == 0:
+            self.kept_ = []
+
+    def _recall(self, task: Task) -> None:
+        """Make a lesson of what was kept of each earlier task."""
+        self._memories = []
+        for classes, kept in zip(self.tasks_, self.kept_, strict=False):
+            graph, nodes = kept.find(task)
+            target, allowed = self._mark(kept.y, classes)
+            self._memories.append(self._lesson_about(graph, nodes, target=target, allowed=allowed))
+
+    def _end(self, task: Task, lesson: Lesson) -> None:
+        self.kept_ = [*self.kept_, Kept.of(task, self._choose(task, lesson))]
+        del self._memories
+
+    def _state(self) -> State:
+        kept = {str(task): part.to_state() for task, part in enumerate(self.kept_)}
+        return {**super()._state(), "kept": kept}
+
+    def _load_state(self, state: State) -> None:
+        super()._load_state(state)
+        kept = state["kept"]
+        self.kept_ = [Kept.from_state(kept[str(task)], self.num_features_) for task in range(len(kept))]
