@@ -319,6 +319,69 @@ def test_report(cli: Cli, tmp_path: Path) -> None:
     assert err.startswith("hpn: nothing")
 
 
+COMPARE = ("compare", *SMALL, "--methods", "finetune:gcn", "--set", "finetune.epochs=2", "--workers", "1")
+
+
+def test_compare(cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli(*COMPARE, "--methods", "ncm,probe", "--seeds", "2")
+    assert code == 0
+    assert err.splitlines()[0] == "0/6: nothing finished before"
+    assert "seed 1 done" in err
+    for word in ("synthetic · task-incremental", "finetune · gcn", "AM", "stored", "probe", "left out"):
+        assert word in out
+    (folder,) = tmp_path.glob("runs/compare-*")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"comparison.json", "comparison.csv", "comparison.md", "comparison.html"}
+    code, out, err = cli(*COMPARE, "--methods", "ncm", "--seed", "1", "--json", "--quiet", "--out", "here")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    comparison = json.loads(out)
+    assert [row["method"] for row in comparison["rows"]] == ["finetune", "ncm"]
+    assert comparison["schema"] == 1
+    assert (comparison["seeds"], comparison["out"]) == ([1], "here")
+    code, _, err = cli(*COMPARE, "--methods", "ncm", "--seeds", "2")
+    assert (code, err) == (0, "4/4: 4 finished before\n")
+
+
+def test_the_commands_own_words_repeat_a_comparison(cli: Cli) -> None:
+    import shlex
+
+    first = json.loads(cli(*COMPARE, "--no-recipe", "--json", "--quiet")[1])
+    words = shlex.split(first["command"])[1:]
+    again = json.loads(cli(*words, "--workers", "1", "--json", "--quiet")[1])
+    assert again == first
+
+
+def test_compare_says_what_failed_and_ends_with_code_1(cli: Cli, tmp_path: Path) -> None:
+    assert cli(*COMPARE, "--methods", "ncm", "--quiet")[0] == 0
+    (run,) = tmp_path.glob("runs/*-ncm-*")
+    (run / "seed-0" / "result.json").write_text("{")
+    code, out, err = cli(*COMPARE, "--methods", "ncm", "--quiet")
+    assert (code, err) == (1, "hpn: 1 of 2 cells failed; the same command tries them again\n")
+    assert "ncm failed: " in out
+    code, out, _ = cli(*COMPARE, "--methods", "ncm", "--quiet", "--json")
+    assert code == 1
+    assert [row["error"] is None for row in json.loads(out)["rows"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--methods", "nmc"), "did you mean 'ncm'"),
+        (("--backbones", "gct"), "unknown backbone"),
+        (("--set", "epochs=1"), "METHOD.epochs"),
+        (("--workers", "0"), "at least 1"),
+        (("--seeds", "2", "--seed", "1"), "not both"),
+    ],
+)
+def test_compare_refuses_before_it_runs(
+    cli: Cli, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    code, out, err = cli("compare", *SMALL, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_from_data_are_escaped_in_the_report(cli: Cli, tmp_path: Path) -> None:
     names = np.array(["<script>alert(1)</script>", '"><img src=x>', "a & b"])
     write_npz(tmp_path / "g.npz", class_names=names)
@@ -345,7 +408,7 @@ def test_help_does_not_import_torch() -> None:
         "from hpn.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'pyarrow'} & set(sys.modules)"
+        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'pyarrow', 'optuna', 'yaml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 
@@ -377,3 +440,71 @@ def test_an_interrupt_is_clean_and_the_second_run_is_refused(tmp_path: Path, kin
     assert first.returncode == 1
     assert err.splitlines()[-1] == "hpn: interrupted; the same command goes on from the last checkpoint"
     assert "Traceback" not in err
+
+
+def test_tune_prints_one_json_object_and_its_recipe_can_be_run(cli: Cli, tmp_path: Path) -> None:
+    words = ("tune", *SMALL, "--method", "finetune", "--trials", "2", "--seeds", "1", "--final-seeds", "1")
+    words += ("--workers", "1", "--set", "epochs=3", "--out", "tune", "--recipe-out", "mine.yaml")
+    code, out, err = cli(*words, "--json")
+    assert (code, out.count("\n")) == (0, 1)
+    tuned = json.loads(out)
+    assert (len(tuned["trials"]), tuned["settings"]["epochs"], tuned["out"]) == (2, 3, "tune")
+    assert err.splitlines()[0] == "0/2 trials"
+    assert "2/2 trials, best validation AM" in err.splitlines()[-1]
+    code, out, err = cli(*words, "--quiet")
+    assert (code, err) == (0, "")
+    for word in ("finetune gcn on synthetic", "epochs=3", "best of 2 trials", "test AM", "recipe: tune/"):
+        assert word in out
+    code, out, _ = cli("run", *SMALL, "--method", "finetune", "--recipe", "mine.yaml", "--quiet")
+    assert code == 0
+    assert "recipe             mine.yaml" in out
+    assert (tmp_path / "mine.yaml").read_text() == (tmp_path / "tune" / "recipe.yaml").read_text()
+    code, out, err = cli("run", *SMALL, "--method", "ncm", "--recipe", "mine.yaml", "--out", "no")
+    assert (code, out) == (2, "")
+    assert err == "hpn: recipe mine.yaml is for method finetune, but this run has ncm\n"
+    code, _, err = cli("run", *SMALL, "--recipe", "mine.yaml", "--no-recipe")
+    assert (code, err) == (2, "hpn: give --recipe FILE or --no-recipe, not both\n")
+    code, _, err = cli("tune", *SMALL, "--method", "finetune", "--trials", "0")
+    assert (code, err) == (2, "hpn: trials must be at least 1, got 0\n")
+
+
+def test_a_packaged_recipe_is_used_listed_and_can_be_left_out(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpn.experiment.recipes.FOLDER", tmp_path / "recipes")
+    assert "no packaged recipes" in cli("recipes")[1]
+    (tmp_path / "recipes" / "synthetic").mkdir(parents=True)
+    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text(
+        "{dataset: synthetic, method: ncm, scenario: task, settings: {max_hops: 1}}"
+    )
+    assert "max_hops=1" in cli("recipes")[1]
+    assert [recipe["settings"] for recipe in json.loads(cli("recipes", "--json")[1])] == [{"max_hops": 1}]
+    found = {}
+    for words in ((), ("--no-recipe",), ("--set", "max_hops=2")):
+        _, out, _ = cli("run", *SMALL, "--method", "ncm", "--json", "--quiet", *words)
+        result = json.loads(out)
+        found[words] = (result["params"]["max_hops"], result["recipe"])
+    assert list(found.values()) == [(1, "synthetic/ncm"), (3, None), (2, "synthetic/ncm")]
+    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text("settings: [1")
+    code, out, err = cli("run", *SMALL, "--method", "ncm")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "ncm.yaml is not YAML" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_search_leaves_one_line_and_no_workers(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "hpn", "tune", *SMALL, "--method", "finetune", "--set", "epochs=1000000"]
+    process = subprocess.Popen(
+        [*words, "--workers", "2", "--out", str(tmp_path / "tune")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "0/30 trials\n"
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)  # until the workers are gone too
+    assert (process.returncode, out) == (1, "")
+    assert err == "hpn: interrupted; the same command goes on from the last checkpoint\n"

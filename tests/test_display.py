@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from hpn.display import LiveProgress, PlainProgress, print_result
+from hpn.display import (
+    LiveComparison,
+    LiveProgress,
+    PlainComparison,
+    PlainProgress,
+    print_comparison,
+    print_result,
+)
 from hpn.evaluation import Row
-from hpn.experiment import Watcher
+from hpn.experiment import ComparisonProgress, ComparisonWatcher, Watcher
 from hpn.learners import Progress
 
 
@@ -88,3 +95,81 @@ def test_the_result_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_tasks_are_cut_and_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_result(result(30))
     assert "the first 12 of 30 tasks" in capsys.readouterr().out
+
+
+def play_comparison(watcher: ComparisonWatcher) -> None:
+    watcher.moved(ComparisonProgress(2, 5, ("ewc gcn seed 0", "ncm seed 1")))
+    watcher.moved(ComparisonProgress(3, 5, ("ncm seed 1", "[b]twp"), last="ewc gcn seed 0", remaining=600.0))
+    watcher.moved(ComparisonProgress(4, 5, ("[b]twp",), "ncm seed 1", "no [i]memory", remaining=5.0))
+    watcher.moved(ComparisonProgress(5, 5, (), "[b]twp", remaining=0.0))
+
+
+def test_plain_lines_of_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    play_comparison(PlainComparison())
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "2/5: 2 finished before",
+        "3/5: ewc gcn seed 0 done, about 10 min left",
+        "4/5: ncm seed 1 failed (no [i]memory), less than a minute left",
+        "5/5: [b]twp done",
+    ]
+
+
+def test_the_bar_of_a_comparison(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    with LiveComparison() as bar:
+        bar.moved(ComparisonProgress(1, 5, ("ewc [b]gcn",), "x", "no [i]memory", remaining=7260.0))
+        bar._bars.refresh()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", captured.err)
+    for word in ("cells × seeds", "1/5", "about 2 h 01 min left · ewc [b]gcn", "x failed: no [i]memory"):
+        assert word in text
+
+
+def comparison() -> dict[str, Any]:
+    spread = {"mean": 88.04, "std": 1.26, "values": [87.0, 89.0]}
+    paper = {"am": {"mean": 70.0, "std": 2.0}, "fm": {"mean": -9.0, "std": 1.0}}
+    row = {"name": "ewc-gcn", "method": "ewc", "backbone": "gcn", "sees_past": False, "parameters": 1074}
+    row |= {"am": spread, "fm": spread, "ars": spread, "stored": 3222, "error": None}
+    row |= {"seconds": {"fit": 1.0, "predict": 0.5}, "published": paper, "difference": 18.04}
+    return {
+        "dataset": "[red]odd[/red]",
+        "scenario": "task",
+        "edges": "within",
+        "evaluate": "oracle",
+        "seeds": [0, 1],
+        "rows": [row, {**row, "method": "hpn", "backbone": None, "am": None, "error": "no [i]memory"}],
+        "published_parameters": {"values": {"ewc-gcn": 46720}},
+        "published_source": "the table",
+        "note": None,
+        "out": "runs/compare",
+    }
+
+
+def test_the_comparison_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(comparison())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "[red]odd[/red] · task-incremental, within edges, asked oracle · seeds 0,1"
+    ours = next(line for line in lines if line.startswith("ewc · gcn"))
+    assert re.search(r"88\.0 ± 1\.3 +70\.0 ± 2\.0 +\+18\.0 .* 1,074 +3,222 +46,720 +1\.50", ours)
+    assert next(line for line in lines if line.startswith("hpn")).split()[1:3] == ["failed", "–"]
+    assert "hpn failed: no [i]memory" in lines
+    assert "comparison.md, .html, .csv and .json in runs/compare" in lines[-1]
+
+
+def test_a_narrow_terminal_gets_fewer_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "70")
+    print_comparison(comparison())
+    out = capsys.readouterr().out
+    ours = next(line for line in out.splitlines() if "ewc · gcn" in line)
+    assert len(ours) <= 70
+    for kept, dropped in (("88.0 ± 1.3", "46,720"), ("70.0 ± 2.0", "1,074"), ("3,222", "−9.0")):
+        assert kept in ours
+        assert dropped not in ours

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field
 
 from hpn.errors import ConfigError
-from hpn.params import declared_params, resolve_params
+from hpn.params import LogRange, OneOf, check_space, declared_params, resolve_params
 
 
 def train(
@@ -61,3 +61,47 @@ def test_partial_functions_and_hidden_parameters() -> None:
     with pytest.raises(ConfigError, match="has no 'epochs'"):
         resolve_params(train, {"epochs": 1}, owner="train", without={"epochs"})
     assert next(iter(declared_params(bound))) == "epochs"
+
+
+class Searched:
+    search_space: ClassVar[dict[str, Any]] = {}
+
+    def __init__(
+        self,
+        *,
+        backbone: str = "gcn",
+        rate: Annotated[float, Field(gt=0, le=1)] = 0.1,
+        size: int = 5,
+        seed: int = 0,
+    ) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "space", [{}, {"rate": LogRange(0.01, 1)}, {"rate": OneOf(0.5)}, {"rate": OneOf(0.01, 0.1, 1)}]
+)
+def test_spaces_that_can_be_searched(monkeypatch: pytest.MonkeyPatch, space: dict[str, Any]) -> None:
+    monkeypatch.setattr(Searched, "search_space", space)
+    check_space(Searched)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"rat": OneOf(0.5)}, "search space of Searched has no 'rat'; did you mean 'rate'"),
+        ({"seed": OneOf(1)}, "has 'seed', which is chosen"),
+        ({"backbone": OneOf("gcn")}, "has 'backbone', which is chosen"),
+        ({"rate": OneOf(0.5, 2)}, "rate = 2: input should be less than or equal to 1"),
+        ({"rate": LogRange(0.1, 10)}, "rate = 10"),
+        ({"rate": LogRange(0.1, 0.01)}, "needs 0 < low < high"),
+        ({"rate": LogRange(0, 1)}, "needs 0 < low < high"),
+        ({"size": LogRange(1, 100)}, "size = 32.5"),
+        ({"rate": OneOf()}, "one or more different values"),
+        ({"rate": OneOf(0.5, 0.5)}, "one or more different values"),
+    ],
+)
+def test_spaces_that_cannot(monkeypatch: pytest.MonkeyPatch, space: dict[str, Any], message: str) -> None:
+    monkeypatch.setattr(Searched, "search_space", space)
+    with pytest.raises(ConfigError) as error:
+        check_space(Searched)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

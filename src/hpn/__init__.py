@@ -16,10 +16,13 @@ _HOMES = {
     "HPNClassifier": "hpn.classifier",
     "Learner": "hpn.learners",
     "TaskStream": "hpn.streams",
+    "compare": "hpn.experiment",
     "evaluate": "hpn.evaluation",
     "load_dataset": "hpn.datasets",
     "load_learner": "hpn.experiment",
     "run": "hpn.experiment",
+    "tune": "hpn.experiment",
+    "write_comparison": "hpn.report.comparison",
     "write_report": "hpn.report",
 }
 
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
     from hpn.classifier import HPNClassifier
     from hpn.datasets import Graph, load_dataset
     from hpn.evaluation import evaluate
-    from hpn.experiment import load_learner, run
+    from hpn.experiment import compare, load_learner, run, tune
     from hpn.learners import LEARNERS, Learner
     from hpn.report import write_report
+    from hpn.report.comparison import write_comparison
     from hpn.streams import TaskStream
 
 __all__ = [
@@ -39,10 +43,13 @@ __all__ = [
     "Learner",
     "TaskStream",
     "__version__",
+    "compare",
     "evaluate",
     "load_dataset",
     "load_learner",
     "run",
+    "tune",
+    "write_comparison",
     "write_report",
 ]
 

@@ -34,6 +34,20 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR"),
 ]
+Dataset = Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")]
+Method = Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")]
+Backbone = Annotated[str | None, typer.Option(help="gcn, gat or gin.")]
+Scenario = Annotated[str | None, typer.Option(help="task or class.")]
+Edges = Annotated[str, typer.Option(help="within (a task) or seen (all so far).")]
+Evaluate = Annotated[str | None, typer.Option(help="oracle, global or grouped.")]
+Tasks = Annotated[
+    str | None, typer.Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
+]
+ClassesPerTask = Annotated[int | None, typer.Option(metavar="N", help="Default 2.")]
+Seeds = Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")]
+Seed = Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")]
+NumWorkers = Annotated[int | None, typer.Option(metavar="W", help="Processes; default all cores.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
 
 
@@ -49,27 +63,29 @@ def root(
 
 @app.command()
 def run(
-    dataset: Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")],
-    method: Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")] = "hpn",
-    backbone: Annotated[str | None, typer.Option(help="gcn, gat or gin.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="task or class.")] = None,
-    edges: Annotated[str, typer.Option(help="within (a task) or seen (all so far).")] = "within",
-    evaluate: Annotated[str | None, typer.Option(help="oracle, global or grouped.")] = None,
-    tasks: Annotated[
-        str | None, typer.Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
-    ] = None,
-    classes_per_task: Annotated[int | None, typer.Option(metavar="N", help="Default 2.")] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")] = None,
-    seed: Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")] = None,
+    dataset: Dataset,
+    method: Method = "hpn",
+    backbone: Backbone = None,
+    scenario: Scenario = None,
+    edges: Edges = "within",
+    evaluate: Evaluate = None,
+    tasks: Tasks = None,
+    classes_per_task: ClassesPerTask = None,
+    seeds: Seeds = None,
+    seed: Seed = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
     ] = None,
+    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings from this recipe.")] = None,
+    no_recipe: Annotated[
+        bool, typer.Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Learn the tasks of a data set one after another, and measure after each.
 
@@ -89,6 +105,7 @@ def run(
             classes_per_task=classes_per_task,
             seeds=_seeds(seeds, seed),
             settings=_settings(set_ or []),
+            recipe=_recipe(recipe, no_recipe),
             out=out,
             data_root=data_root,
             fresh=fresh,
@@ -98,6 +115,147 @@ def run(
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     else:
         display.print_result(result)
+
+
+@app.command()
+def compare(
+    dataset: Dataset,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat."),
+    ] = None,
+    backbones: Annotated[str, typer.Option(help="For methods that have one.")] = "gcn,gat,gin",
+    scenario: Scenario = None,
+    edges: Edges = "within",
+    evaluate: Evaluate = None,
+    tasks: Tasks = None,
+    classes_per_task: ClassesPerTask = None,
+    seeds: Seeds = None,
+    seed: Seed = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION."),
+    ] = None,
+    no_recipe: Annotated[bool, typer.Option("--no-recipe", help="The learners' defaults.")] = False,
+    workers: NumWorkers = None,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the tables go.")] = None,
+    data_root: DataRoot = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace earlier runs.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run many methods on a data set and put them in one table, the paper's numbers beside them.
+
+    Runs are kept: adding a method or seeds runs only what is missing, and the same command again goes on
+    where an interrupted one stopped.
+    """
+    from hpn import display, experiment
+    from hpn.experiment.parallel import default_workers
+    from hpn.report.comparison import write_comparison
+
+    with _comparison_progress(quiet) as watcher:
+        comparison = experiment.compare(
+            dataset,
+            methods=methods or "all",
+            backbones=backbones,
+            scenario=scenario,
+            edges=edges,
+            evaluate=evaluate,
+            tasks=tasks,
+            classes_per_task=classes_per_task,
+            seeds=_seeds(seeds, seed),
+            settings=_settings(set_ or []),
+            use_recipes=not no_recipe,
+            workers=default_workers() if workers is None else workers,
+            runs=runs,
+            out=out,
+            data_root=data_root,
+            fresh=fresh,
+            watcher=watcher,
+        )
+    write_comparison(comparison)
+    if as_json:
+        typer.echo(json.dumps(comparison, ensure_ascii=False, allow_nan=False))
+    else:
+        display.print_comparison(comparison)
+    failed = sum(row["error"] is not None for row in comparison["rows"])
+    if failed:
+        message = f"{failed} of {len(comparison['rows'])} cells failed; the same command tries them again"
+        raise typer.Exit(_fail(message, 1))
+
+
+@app.command()
+def tune(
+    dataset: Dataset,
+    method: Method = "hpn",
+    backbone: Backbone = None,
+    trials: Annotated[int, typer.Option(metavar="N", help="Settings to try.")] = 30,
+    seeds: Annotated[int, typer.Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
+    final_seeds: Annotated[int, typer.Option(metavar="N", help="Seeds of the test of the chosen.")] = 5,
+    scenario: Scenario = None,
+    edges: Edges = "within",
+    evaluate: Evaluate = None,
+    tasks: Tasks = None,
+    classes_per_task: ClassesPerTask = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION."),
+    ] = None,
+    workers: NumWorkers = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the search.")] = None,
+    recipe_out: Annotated[Path | None, typer.Option(metavar="FILE", help="A copy of the recipe.")] = None,
+    data_root: DataRoot = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier search.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose a method's hyper-parameters on validation nodes, and write them down as a recipe.
+
+    Test nodes are asked about once the choice is made, not before. The same command again goes on where
+    an interrupted one stopped.
+    """
+    from hpn import display, experiment
+    from hpn.experiment.parallel import default_workers
+
+    with _tuning_progress(quiet) as watcher:
+        tuned = experiment.tune(
+            dataset,
+            method=method,
+            backbone=backbone,
+            trials=trials,
+            seeds=seeds,
+            final_seeds=final_seeds,
+            scenario=scenario,
+            edges=edges,
+            evaluate=evaluate,
+            tasks=tasks,
+            classes_per_task=classes_per_task,
+            settings=_settings(set_ or []),
+            workers=default_workers() if workers is None else workers,
+            out=out,
+            recipe_out=recipe_out,
+            data_root=data_root,
+            fresh=fresh,
+            watcher=watcher,
+        )
+    if as_json:
+        typer.echo(json.dumps(tuned, ensure_ascii=False, allow_nan=False))
+    else:
+        display.print_tuned(tuned)
+
+
+@app.command()
+def recipes(as_json: AsJson = False) -> None:
+    """List the packaged recipes: settings that `hpn run` uses where they apply."""
+    from hpn import display
+    from hpn.experiment.recipes import packaged_recipes
+
+    found = [recipe.model_dump(mode="json") for recipe in packaged_recipes()]
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        display.print_recipes(found)
 
 
 @app.command()
@@ -245,6 +403,40 @@ def _progress(quiet: bool) -> Any:
             yield live
     else:
         yield PlainProgress()
+
+
+@contextlib.contextmanager
+def _comparison_progress(quiet: bool) -> Any:
+    from hpn.display import LiveComparison, PlainComparison
+    from hpn.experiment import ComparisonWatcher
+
+    if quiet:
+        yield ComparisonWatcher()
+    elif sys.stderr.isatty():
+        with LiveComparison() as live:
+            yield live
+    else:
+        yield PlainComparison()
+
+
+@contextlib.contextmanager
+def _tuning_progress(quiet: bool) -> Any:
+    from hpn.display import LiveTuning, PlainTuning
+    from hpn.experiment import TuneWatcher
+
+    if quiet:
+        yield TuneWatcher()
+    elif sys.stderr.isatty():
+        with LiveTuning() as live:
+            yield live
+    else:
+        yield PlainTuning()
+
+
+def _recipe(file: Path | None, no_recipe: bool) -> Path | str | None:
+    if file is not None and no_recipe:
+        raise ConfigError("give --recipe FILE or --no-recipe, not both")
+    return None if no_recipe else file or "auto"
 
 
 def _seeds(count: int | None, chosen: list[int] | None) -> int | list[int]:

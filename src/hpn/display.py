@@ -8,16 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from hpn.evaluation import Row
-from hpn.experiment import Watcher
+from hpn.experiment import ComparisonProgress, ComparisonWatcher, TuneProgress, TuneWatcher, Watcher
 from hpn.learners import Progress as LearnerProgress
+from hpn.report.comparison_table import (
+    best_rows,
+    failures,
+    paper_note,
+    row_cells,
+    row_label,
+    table_columns,
+)
 
 PLAIN_SECONDS = 5.0
 MOST_TASKS_IN_MATRIX = 12
+LEAST_NEEDED = (("paper", "OGB-Products"), ("parameters", ""), ("paper", "FM"), ("ARS", "%"), ("Δ", "AM"))
+"""Columns that a comparison does without, one after another, in a terminal too narrow for it."""
 
 
 class PlainProgress(Watcher):
@@ -109,6 +120,96 @@ class LiveProgress(Watcher):
         self._bars.advance(self._seeds)
 
 
+class PlainComparison(ComparisonWatcher):
+    """One line a job, for logs and pipes."""
+
+    def moved(self, progress: ComparisonProgress) -> None:
+        """Say what has ended and how much is left."""
+        line = f"{progress.done}/{progress.total}: "
+        if progress.last is None:
+            line += f"{progress.done} finished before" if progress.done else "nothing finished before"
+        else:
+            line += f"{progress.last} {f'failed ({progress.error})' if progress.error else 'done'}"
+        if progress.running and progress.remaining:
+            line += f", {_duration(progress.remaining)} left"
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+class LiveComparison(ComparisonWatcher):
+    """A bar for the jobs of a comparison, with what runs; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            TextColumn("cells × seeds"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._jobs = self._bars.add_task("", total=None, note="loading")
+
+    def __enter__(self) -> LiveComparison:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def moved(self, progress: ComparisonProgress) -> None:
+        """Move the bar; failures stay on the screen above it."""
+        if progress.error:
+            self._bars.console.print(Text(f"{progress.last} failed: {progress.error}", style="red"))
+        left = f"{_duration(progress.remaining)} left · " if progress.remaining else ""
+        note = f"{left}{', '.join(progress.running)}" if progress.running else ""
+        self._bars.update(self._jobs, completed=progress.done, total=progress.total, note=note)
+
+
+class PlainTuning(TuneWatcher):
+    """A line every few seconds, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._said = -PLAIN_SECONDS
+
+    def moved(self, progress: TuneProgress) -> None:
+        """Say how far it is, unless that was said a moment ago."""
+        if time.monotonic() - self._said > PLAIN_SECONDS or progress.done == progress.total:
+            sys.stderr.write(_tuning_words(progress) + "\n")
+            sys.stderr.flush()
+            self._said = time.monotonic()
+
+
+class LiveTuning(TuneWatcher):
+    """A bar for the evaluations of a search; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            TextColumn("trials × seeds"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._evaluations = self._bars.add_task("", total=None, note="loading")
+
+    def __enter__(self) -> LiveTuning:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def moved(self, progress: TuneProgress) -> None:
+        """Move the bar."""
+        self._bars.update(
+            self._evaluations, completed=progress.done, total=progress.total, note=_tuning_words(progress)
+        )
+
+
 def print_result(result: dict[str, Any]) -> None:
     """Print a finished run: what was asked, AM, FM and ARS, and the accuracy matrix."""
     console = _console()
@@ -129,9 +230,82 @@ def print_result(result: dict[str, Any]) -> None:
     if result["peak_rss_mb"] is not None:
         cost += f", {result['peak_rss_mb']:,.0f} MB at the peak"
     summary.add_row("cost", cost)
+    if result.get("recipe"):
+        summary.add_row("recipe", result["recipe"])
     console.print(summary)
     console.print(_matrix_table(result))
     console.print(Text(f"run folder: {result['out']}", style="dim"))
+
+
+def print_comparison(comparison: dict[str, Any]) -> None:
+    """Print a comparison as one table, in as many columns as there is room for."""
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    asked = (
+        f"{comparison['scenario']}-incremental, {comparison['edges']} edges, asked {comparison['evaluate']}"
+    )
+    console.print(Text(comparison["dataset"], style="bold"), Text(f"· {asked} · seeds {_seeds(comparison)}"))
+    left_out: set[tuple[str, str]] = set()
+    for column in (None, *LEAST_NEEDED):
+        left_out |= {column} if column else set()
+        table = _comparison_table(comparison, left_out)
+        if Measurement.get(console, console.options, table).maximum < console.width:
+            break
+    console.print(table)
+    for line in failures(comparison):
+        console.print(Text(line, style="red"))
+    console.print(Text(paper_note(comparison), style="dim"))
+    console.print(Text(f"comparison.md, .html, .csv and .json in {comparison['out']}", style="dim"))
+
+
+def _comparison_table(comparison: dict[str, Any], left_out: set[tuple[str, str]]) -> Table:
+    columns = [column for column in table_columns(comparison) if (column.head, column.unit) not in left_out]
+    best = best_rows(comparison)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method")
+    for column in columns:
+        table.add_column(f"{column.head}\n{column.unit}".rstrip(), justify="right")
+    for number, row in enumerate(comparison["rows"]):
+        style = "bold" if number in best else ""
+        table.add_row(Text(row_label(row)), *row_cells(row, columns), style=style)
+    return table
+
+
+def print_tuned(tuned: dict[str, Any]) -> None:
+    """Print what tuning chose, by what, and what it gives on test nodes."""
+    console = _console()
+    words = [tuned["method"], tuned["backbone"], "on", tuned["dataset"]]
+    title = " ".join(word for word in words if word)
+    asked = f"{tuned['scenario']}-incremental, {tuned['edges']} edges, asked {tuned['evaluate']}"
+    console.print(Text(title, style="bold"), Text(f"· {asked}"))
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_row("chosen", Text(_pairs(tuned["settings"]) or "the defaults; there is nothing to search"))
+    trials = f"best of {len(tuned['trials'])} trials, number {tuned['best']}, seeds {_seeds(tuned)}"
+    table.add_row("validation AM", f"{_spread(tuned['validation_am'])}  ({trials})")
+    default = tuned["trials"][0]["am"]
+    table.add_row("with defaults", _spread(default))
+    result, published = tuned["result"], tuned["published"] or {}
+    for name, key in (("test AM", "am"), ("test FM", "fm")):
+        paper = f"  (paper {_spread(published[key])})" if published.get(key) else ""
+        table.add_row(name, _spread(result[key]) + paper, style="bold" if key == "am" else "")
+    console.print(table)
+    console.print(Text(f"recipe: {tuned['recipe']}", style="dim"))
+
+
+def print_recipes(recipes: list[dict[str, Any]]) -> None:
+    """Print the packaged recipes with what they give and what the paper reports."""
+    console = _console()
+    if not recipes:
+        console.print("There are no packaged recipes; `hpn tune` makes one.", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("data set", "method", "scenario", "settings", "test AM", "paper AM"):
+        table.add_column(heading)
+    for recipe in recipes:
+        method = " ".join(word for word in (recipe["method"], recipe["backbone"]) if word)
+        ours, paper = (_spread(recipe[key]["am"]) if recipe[key] else "–" for key in ("ours", "published"))
+        settings = Text(_pairs(recipe["settings"]))
+        table.add_row(recipe["dataset"], method, recipe["scenario"], settings, ours, paper)
+    console.print(table)
 
 
 def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
@@ -204,12 +378,34 @@ def _matrix_table(result: dict[str, Any]) -> Table:
     return table
 
 
+def _tuning_words(progress: TuneProgress) -> str:
+    words = f"{progress.trials}/{progress.most_trials} trials"
+    if progress.best is not None:
+        words += f", best validation AM {progress.best:.1f} %"
+    if progress.is_chosen:
+        words += ", testing the chosen settings"
+    if progress.remaining:
+        words += f", {_duration(progress.remaining)} left"
+    return words
+
+
+def _pairs(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
 def _spread(summary: dict[str, Any] | None) -> str:
     return "–" if summary is None else f"{summary['mean']:.1f} ± {summary['std']:.1f} %"
 
 
 def _seeds(result: dict[str, Any]) -> str:
     return ",".join(str(seed) for seed in result["seeds"])
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60:02d} min"
 
 
 def _count(number: int | None) -> str:

@@ -15,13 +15,16 @@ def resolve(**choices: Any) -> Any:
 
 
 def test_everything_left_out_is_written_out() -> None:
-    config = resolve(method="finetune")
+    config = resolve(method="finetune", recipe=None)
     assert config.params == {
         "backbone": "gcn",
         "epochs": 100,
+        "optimizer": "adam",
         "lr": 0.01,
         "weight_decay": 5e-4,
         "dropout": 0.5,
+        "batch_size": None,
+        "num_neighbors": None,
     }
     assert config.data_options == {"neighbors": 6}
     assert (config.scenario, config.edges, config.evaluate) == ("task", "within", "oracle")

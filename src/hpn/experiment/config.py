@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
+from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe
 from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream
@@ -38,6 +39,7 @@ class RunConfig:
         tasks: Classes of each task.
         data_sha256: Hash of the loaded graph.
         versions: Versions the numbers depend on.
+        recipe: The recipe that hyper-parameters came from, if one did. It does not make a run another run.
     """
 
     dataset: str
@@ -50,6 +52,7 @@ class RunConfig:
     tasks: tuple[Classes, ...]
     data_sha256: str
     versions: dict[str, str] = field(default_factory=dict)
+    recipe: str | None = field(default=None, compare=False)
 
     @property
     def backbone(self) -> str | None:
@@ -58,7 +61,9 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as it stands in ``config.json``."""
-        return json.loads(json.dumps({"format": FORMAT, **asdict(self)}))  # type: ignore[no-any-return]
+        content = {"format": FORMAT, **asdict(self)}
+        del content["recipe"]
+        return json.loads(json.dumps(content))  # type: ignore[no-any-return]
 
     def short_hash(self) -> str:
         """Eight hex digits that differ for different configurations, versions or data."""
@@ -86,19 +91,31 @@ class RunConfig:
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
-        words = ["hpn", "run", self.dataset, "--method", self.method]
-        words += ["--backbone", self.backbone] if self.backbone else []
-        words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
-        words += ["--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
+        words = ["hpn", "run", *self.protocol_words()]
         if list(seeds) == list(range(len(seeds))):
             words += ["--seeds", str(len(seeds))]
         else:
             words += [word for seed in seeds for word in ("--seed", str(seed))]
-        settings = _changed(LEARNERS[self.method], self.params, "")
-        settings += _changed(find_loader(self.dataset, data_root), self.data_options, DATA_PREFIX)
+        settings = _changed(self.params, self._usual_params(), "")
+        settings += _changed(self.data_options, _defaults(find_loader(self.dataset, data_root)), DATA_PREFIX)
         words += [word for setting in settings for word in ("--set", setting)]
         words += ["--data-root", str(data_root)] if data_root else []
         return shlex.join(words)
+
+    def protocol_words(self) -> list[str]:
+        """Data set, method and protocol as words of a command line."""
+        words = [self.dataset, "--method", self.method]
+        words += ["--backbone", self.backbone] if self.backbone else []
+        words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
+        return [*words, "--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
+
+    def _usual_params(self) -> dict[str, Any]:
+        """What ``hpn run`` takes if nothing is set."""
+        learner = LEARNERS[self.method]
+        recipe = find_recipe(self.dataset, self.method, self.backbone, self.scenario)
+        settings = {"backbone": self.backbone} if self.backbone else {}
+        settings |= recipe.settings if recipe else {}
+        return resolve_params(learner, settings, owner=self.method, without={"seed"})
 
 
 def resolve_config(
@@ -112,9 +129,12 @@ def resolve_config(
     tasks: str | Sequence[Sequence[int]] | None = None,
     classes_per_task: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    recipe: Path | str | None = AUTO,
     data_root: Path | None = None,
 ) -> tuple[RunConfig, Graph]:
     """Check every argument, load the data, and write out what was left to defaults.
+
+    A hyper-parameter is taken from ``settings``, else from the recipe, else from the learner's defaults.
 
     Args:
         dataset: Name or path.
@@ -127,6 +147,7 @@ def resolve_config(
         tasks: See :func:`hpn.streams.plan_tasks`.
         classes_per_task: Classes a task.
         settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
+        recipe: ``auto`` for the packaged recipe, if there is one; a file; or ``None`` for no recipe.
         data_root: Folder with the data.
 
     Raises:
@@ -134,11 +155,16 @@ def resolve_config(
         DataError: If the data cannot be loaded.
     """
     learner = _choose("method", method, LEARNERS)
-    params, data_options = _resolve_settings(
-        dataset, method, learner, backbone, dict(settings or {}), data_root
-    )
+    given, options = _split_settings(method, learner, backbone, dict(settings or {}))
+    params = resolve_params(learner, given, owner=method, without={"seed"})
+    data_options = resolve_params(find_loader(dataset, data_root), options, owner=f"data set {dataset}")
     scenario, evaluate = _resolve_scenario(scenario, evaluate)
     _choose("edges", edges, get_args(Edges))
+    name, found = _take_recipe(recipe, dataset, method, params.get("backbone"), scenario)
+    if found is not None:
+        params = resolve_params(
+            learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
+        )
     graph = find_loader(dataset, data_root)(**data_options)
     stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task)
     config = RunConfig(
@@ -152,6 +178,7 @@ def resolve_config(
         tasks=stream.classes,
         data_sha256=graph.fingerprint(),
         versions=installed_versions(),
+        recipe=name,
     )
     return config, graph
 
@@ -164,15 +191,10 @@ def installed_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def _resolve_settings(
-    dataset: str,
-    method: str,
-    learner: type[Learner],
-    backbone: str | None,
-    settings: dict[str, Any],
-    data_root: Path | None,
+def _split_settings(
+    method: str, learner: type[Learner], backbone: str | None, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hyper-parameters of the learner and options of the data set."""
+    """Hyper-parameters of the learner and options of the data set, as given."""
     options = {
         name.removeprefix(DATA_PREFIX): settings.pop(name)
         for name in list(settings)
@@ -185,9 +207,24 @@ def _resolve_settings(
             raise ConfigError(f"{method} has no backbone; leave --backbone out")
         if settings.setdefault("backbone", backbone) != backbone:
             raise ConfigError("--backbone and --set backbone=… disagree")
-    params = resolve_params(learner, settings, owner=method, without={"seed"})
-    loader = find_loader(dataset, data_root)
-    return params, resolve_params(loader, options, owner=f"data set {dataset}")
+    return settings, options
+
+
+def _take_recipe(
+    recipe: Path | str | None, dataset: str, method: str, backbone: str | None, scenario: str
+) -> tuple[str | None, Recipe | None]:
+    """What to call the recipe, and the recipe."""
+    if recipe is None:
+        return None, None
+    if recipe == AUTO:
+        found = find_recipe(dataset, method, backbone, scenario)
+        return (found.name, found) if found else (None, None)
+    found = read_recipe(recipe)
+    for what, wanted in {"method": method, "backbone": backbone, "scenario": scenario}.items():
+        is_for = getattr(found, what)
+        if is_for != wanted:
+            raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")
+    return str(recipe), found
 
 
 def _resolve_scenario(scenario: str | None, evaluate: str | None) -> tuple[Scenario, Evaluate]:
@@ -211,11 +248,14 @@ def _choose(what: str, word: str, known: Any) -> Any:
     return known[word] if isinstance(known, Mapping) else word
 
 
-def _changed(function: Any, values: Mapping[str, Any], prefix: str) -> list[str]:
-    """``NAME=VALUE`` for what is not at its default; the backbone has an option of its own."""
-    declared = declared_params(function)
+def _defaults(function: Any) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in declared_params(function).items()}
+
+
+def _changed(values: Mapping[str, Any], usual: Mapping[str, Any], prefix: str) -> list[str]:
+    """``NAME=VALUE`` for what is not as usual; the backbone has an option of its own."""
     return [
         f"{prefix}{name}={value}"
         for name, value in values.items()
-        if value != declared[name].default and name != "backbone"
+        if value != usual[name] and name != "backbone"
     ]

@@ -17,19 +17,26 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
 from hpn.errors import RunFolderError
-from hpn.experiment.config import FORMAT, RunConfig
+from hpn.experiment.config import FORMAT
 from hpn.experiment.files import write_json
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 
 
+class Configuration(Protocol):
+    """What a folder is bound to."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as it stands in ``config.json``."""
+
+
 @contextmanager
-def open_run_folder(path: Path, config: RunConfig, *, fresh: bool = False) -> Iterator[Path]:
+def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -> Iterator[Path]:
     """Make or enter a run folder, and keep every other run out of it.
 
     Args:
@@ -96,7 +103,7 @@ def _check_kind(path: Path) -> None:
             )
 
 
-def _check_config(path: Path, config: RunConfig) -> None:
+def _check_config(path: Path, config: Configuration) -> None:
     found = read_json(path / CONFIG)
     if found is None:
         return

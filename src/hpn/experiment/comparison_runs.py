@@ -1,0 +1,111 @@
+"""Run folders of a comparison, and running what they lack.
+
+While workers write the folders of seeds, this process holds the locks of the run folders. It puts the seeds
+of a cell together, and gives the folder back, as soon as the last of them has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hpn.datasets import Graph
+from hpn.experiment.comparison_jobs import Batch, ComparisonWatcher, Job, reason
+from hpn.experiment.config import RunConfig
+from hpn.experiment.files import write_json
+from hpn.experiment.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.graphs import graphs
+from hpn.experiment.runner import combine_finished
+
+
+@dataclass(eq=False)
+class CellRun:
+    """The run of a cell, which ends with a result or with the reason that there is none.
+
+    Args:
+        config: The run.
+        folder: Its run folder.
+        seeds: Its seeds.
+        data_root: Folder with the data.
+    """
+
+    config: RunConfig
+    folder: Path
+    seeds: Sequence[int]
+    data_root: Path | None
+    missing: set[int] = field(default_factory=set)
+    result: dict[str, Any] | None = None
+    error: str | None = None
+    _lock: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def open(self, graph: Graph, *, fresh: bool) -> list[Job]:
+        """Lock the folder; gives a job for each seed that is not there yet."""
+        with self._catching():
+            self._lock.enter_context(open_run_folder(self.folder, self.config, fresh=fresh))
+            self.missing = {
+                seed for seed in self.seeds if read_json(self._seed_folder(seed) / RESULT) is None
+            }
+        if not self.missing:
+            self._finish(graph, is_new=False)
+        return [
+            Job(self.config, seed, self._seed_folder(seed), self.data_root) for seed in sorted(self.missing)
+        ]
+
+    def job_ended(self, job: Job, error: str | None, graph: Graph) -> None:
+        """Count a seed as done; after the last one, put them together."""
+        self.error = self.error or error
+        self.missing.discard(job.seed)
+        if not self.missing:
+            self._finish(graph, is_new=True)
+
+    def close(self) -> None:
+        """Give the folder back."""
+        self._lock.close()
+
+    def _finish(self, graph: Graph, *, is_new: bool) -> None:
+        with self._catching():
+            if self.error is None:
+                result = combine_finished(
+                    self.config, graph, self.seeds, self.folder, data_root=self.data_root
+                )
+                if is_new or not (self.folder / RESULT).exists():
+                    write_json(self.folder / RESULT, result)
+                self.result = result
+        self.close()
+
+    def _seed_folder(self, seed: int) -> Path:
+        return self.folder / f"seed-{seed}"
+
+    @contextlib.contextmanager
+    def _catching(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # one cell that fails is not to take the others with it
+            self.error = reason(error)
+
+
+def run_cells(
+    cells: Sequence[CellRun], graph: Graph, *, workers: int, fresh: bool, watcher: ComparisonWatcher
+) -> None:
+    """Run the seeds that are missing, so that every cell has its result or its error.
+
+    Args:
+        cells: The cells, all on the same data.
+        graph: The data.
+        workers: How many processes.
+        fresh: Delete what the run folders hold.
+        watcher: Is told how far it is.
+    """
+    with contextlib.ExitStack() as folders:
+        owners: dict[Job, CellRun] = {}
+        for cell in cells:
+            folders.callback(cell.close)
+            owners |= dict.fromkeys(cell.open(graph, fresh=fresh), cell)
+        graphs[cells[0].config.data_sha256] = graph
+        folders.callback(graphs.clear)
+        total = sum(len(cell.seeds) for cell in cells)
+        batch = Batch(list(owners), workers=workers, total=total, watcher=watcher)
+        batch.run(lambda job, error: owners[job].job_ended(job, error, graph))

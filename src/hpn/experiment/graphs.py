@@ -1,0 +1,28 @@
+"""The graph that a process works on, loaded once for all of its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpn.datasets import Graph, find_loader
+from hpn.errors import DataError
+from hpn.experiment.config import RunConfig
+
+graphs: dict[str, Graph] = {}
+"""The graph by its hash; there is one at a time."""
+
+
+def load_once(config: RunConfig, data_root: Path | None) -> Graph:
+    """The graph of a configuration; a process that has it does not load it again.
+
+    Raises:
+        DataError: If the data is not what the configuration was made for.
+    """
+    key = config.data_sha256
+    if key not in graphs:
+        graphs.clear()
+        graph = find_loader(config.dataset, data_root)(**config.data_options)
+        if graph.fingerprint() != key:
+            raise DataError(f"{config.dataset} has changed since the command began; start it again")
+        graphs[key] = graph
+    return graphs[key]

@@ -1,0 +1,127 @@
+"""Which settings to try next: always the same ones after the same results.
+
+Settings are proposed in generations of a fixed size. Each generation has a sampler of its own, seeded by the
+generation's number, that knows the results of the generations before and nothing else. So neither the number
+of workers, nor the order in which they finish, nor an interruption makes a difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpn.params import LogRange, OneOf, SearchChoice
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+
+GENERATION = 6
+RANDOM_TRIALS = 10
+"""Trials before the sampler begins to learn from results."""
+MOST_REPEATS = 50
+DIGITS = 3
+"""Significant digits of a value from a range: more would promise what tuning cannot tell apart."""
+
+Space = Mapping[str, SearchChoice]
+Settings = dict[str, Any]
+
+
+def settings_key(settings: Mapping[str, Any]) -> str:
+    """The same text for the same settings."""
+    return json.dumps(settings, sort_keys=True)
+
+
+def next_settings(
+    space: Space, tried: Sequence[Settings], values: Sequence[float], *, defaults: Settings, most: int
+) -> list[Settings]:
+    """The next generation, which is empty when there is nothing left to try.
+
+    Args:
+        space: What is searched.
+        tried: Settings of all generations before, in order.
+        values: What each was worth, ``-inf`` if it failed.
+        defaults: The first settings to try, whether they are in the space or not.
+        most: Trials in all.
+
+    Example:
+        >>> next_settings({"epochs": OneOf(20, 50)}, [], [], defaults={"epochs": 30}, most=10)
+        [{'epochs': 30}, {'epochs': 20}, {'epochs': 50}]
+    """
+    every = _all_settings(space, defaults, most)
+    if every is not None:
+        return every[len(tried) : min(most, len(tried) + GENERATION)]
+    generation, known = len(tried) // GENERATION, {settings_key(settings) for settings in tried}
+    end = min(most, (generation + 1) * GENERATION)
+    study = _study(space, tried, values, generation)
+    found = [] if tried else [defaults]
+    known.add(settings_key(defaults))
+    for _ in range(MOST_REPEATS):
+        if len(tried) + len(found) >= end:
+            break
+        settings = _ask(study, space)
+        if settings_key(settings) not in known:
+            known.add(settings_key(settings))
+            found.append(settings)
+    return found
+
+
+def _all_settings(space: Space, defaults: Settings, most: int) -> list[Settings] | None:
+    """Everything there is to try, if that is not more than may be tried."""
+    choices = [choice for choice in space.values() if isinstance(choice, OneOf)]
+    if len(choices) < len(space) or math.prod(len(choice.values) for choice in choices) > most:
+        return None
+    rows = itertools.product(*(choice.values for choice in choices))
+    others = [dict(zip(space, row, strict=True)) for row in rows]
+    return [defaults, *(settings for settings in others if settings != defaults)]
+
+
+def _study(space: Space, tried: Sequence[Settings], values: Sequence[float], generation: int) -> Study:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # older versions call some of these options experimental
+        sampler = optuna.samplers.TPESampler(
+            seed=generation, n_startup_trials=RANDOM_TRIALS, multivariate=True, constant_liar=True
+        )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    distributions = _distributions(space)
+    for settings, value in zip(tried, values, strict=True):
+        if all(_contains(space[name], settings[name]) for name in space):
+            study.add_trial(
+                optuna.trial.create_trial(params=settings, distributions=distributions, value=value)
+            )
+    return study
+
+
+def _ask(study: Study, space: Space) -> Settings:
+    params = study.ask(_distributions(space)).params
+    return {name: _rounded(choice, params[name]) for name, choice in space.items()}
+
+
+def _distributions(space: Space) -> dict[str, BaseDistribution]:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    return {
+        name: CategoricalDistribution(choice.values)
+        if isinstance(choice, OneOf)
+        else FloatDistribution(choice.low, choice.high, log=True)
+        for name, choice in space.items()
+    }
+
+
+def _contains(choice: SearchChoice, value: Any) -> bool:
+    if isinstance(choice, OneOf):
+        return value in choice.values
+    return isinstance(value, int | float) and choice.low <= value <= choice.high
+
+
+def _rounded(choice: SearchChoice, value: Any) -> Any:
+    if not isinstance(choice, LogRange):
+        return value
+    return min(max(float(f"{value:.{DIGITS}g}"), choice.low), choice.high)

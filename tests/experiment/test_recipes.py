@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hpn.errors import ConfigError
+from hpn.experiment import recipes, resolve_config, run
+from hpn.experiment.published import Spread
+from hpn.experiment.recipes import (
+    Chosen,
+    Ours,
+    Published,
+    Recipe,
+    find_recipe,
+    packaged_recipes,
+    read_recipe,
+    write_recipe,
+)
+from hpn.learners import LEARNERS
+from hpn.params import resolve_params
+
+SMALL = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
+
+
+def small_recipe(**changes: Any) -> Recipe:
+    plain: dict[str, Any] = {
+        "dataset": "synthetic",
+        "method": "finetune",
+        "backbone": "gcn",
+        "scenario": "task",
+        "settings": {"lr": 0.03, "epochs": 3},
+    }
+    return Recipe(**{**plain, **changes})
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packaged recipes with one in it."""
+    folder = tmp_path / "packaged"
+    monkeypatch.setattr(recipes, "FOLDER", folder)
+    write_recipe(folder / "synthetic" / "finetune-gcn.yaml", small_recipe())
+    return folder
+
+
+def resolve(**choices: Any) -> Any:
+    settings = {**SMALL, **choices.pop("settings", {})}
+    return resolve_config("synthetic", **{"method": "finetune", "settings": settings, **choices})[0]
+
+
+def chosen_params(**choices: Any) -> tuple[float, int]:
+    params = resolve(**choices).params
+    return params["lr"], params["epochs"]
+
+
+def test_a_recipe_is_read_as_it_was_written(tmp_path: Path) -> None:
+    recipe = small_recipe(
+        settings={"lr": 1e-05, "epochs": 20},
+        chosen=Chosen(
+            validation_am=Spread(80.0, 1.5),
+            trials=6,
+            seeds=[0, 1],
+            space={"lr": {"low": 1e-5, "high": 0.1, "scale": "log"}, "epochs": [20, 50]},
+            protocol={"edges": "within", "tasks": [[0, 1], [2, 3]]},
+            command="hpn tune synthetic",
+        ),
+        published=Published(source="a paper", am=Spread(70.0, 1.0), fm=None),
+        ours=Ours(seeds=[0, 1], am=Spread(71.0, 2.0), fm=Spread(-3.0, 0.5), command="hpn run synthetic"),
+    )
+    write_recipe(tmp_path / "a" / "b.yaml", recipe)
+    assert read_recipe(tmp_path / "a" / "b.yaml") == recipe
+    content = yaml.safe_load((tmp_path / "a" / "b.yaml").read_text())
+    assert list(content) == [
+        *("dataset", "method", "backbone", "scenario", "settings", "chosen", "published", "ours")
+    ]
+    assert content["published"] == {"source": "a paper", "am": {"mean": 70.0, "std": 1.0}, "fm": None}
+
+
+def test_a_recipe_by_hand_needs_little_and_may_write_numbers_as_people_do(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "dataset: synthetic\nmethod: finetune\nbackbone: gcn\nscenario: task\nsettings: {lr: 1e-3}"
+    )
+    assert resolve(recipe=file).params["lr"] == 0.001
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "is not YAML"),
+        ("- 1", "is not a recipe: expected dataset"),
+        ("", "is not a recipe"),
+        ("method: finetune", "dataset: field required"),
+        ("{dataset: x, method: finetun, scenario: task, settings: {}}", "did you mean 'finetune'"),
+        ("{dataset: x, method: ncm, scenario: both, settings: {}}", "scenario: input should be 'task'"),
+        ("{dataset: x, method: ncm, scenario: task, setting: {}}", "settings: field required"),
+        ("{dataset: x, method: ncm, scenario: task, settings: {}, our: 1}", "no 'our'; did you mean 'ours'"),
+        ("{dataset: x, method: ncm, scenario: task, settings: {max_hop: 1}}", "did you mean 'max_hops'"),
+        ("{dataset: x, method: ncm, scenario: task, settings: {max_hops: many}}", "max_hops = 'many'"),
+        ("{dataset: x, method: ncm, scenario: task, settings: {seed: 1}}", "ncm has no 'seed'"),
+        ("{dataset: x, method: ncm, scenario: task, settings: 3}", "settings: input should be a valid dict"),
+    ],
+)
+def test_a_bad_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        read_recipe(file)
+    assert str(error.value).startswith(f"recipe {file}")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
+        read_recipe(tmp_path / "none.yaml")
+
+
+def test_packaged_recipes_are_found_by_cell_and_scenario(packaged: Path) -> None:
+    assert find_recipe("synthetic", "finetune", "gcn", "task") == small_recipe()
+    for other in (
+        ("synthetic", "finetune", "gcn", "class"),
+        ("synthetic", "finetune", "gat", "task"),
+        ("digits", "finetune", "gcn", "task"),
+        ("../packaged/synthetic", "finetune", "gcn", "task"),
+    ):
+        assert find_recipe(*other) is None
+    assert list(packaged_recipes()) == [small_recipe()]
+
+
+def test_settings_come_before_the_recipe_and_the_recipe_before_defaults(packaged: Path) -> None:
+    defaults = chosen_params(recipe=None)
+    assert chosen_params() == (0.03, 3) != defaults
+    assert chosen_params(backbone="gcn") == (0.03, 3)
+    assert chosen_params(settings={"lr": 0.5}) == (0.5, 3)
+    assert chosen_params(settings={"lr": defaults[0]}) == (defaults[0], 3)
+    assert chosen_params(scenario="class") == defaults
+    assert chosen_params(evaluate="grouped") == defaults
+    assert chosen_params(backbone="gat") == defaults
+    assert chosen_params(settings={"backbone": "gat"}) == defaults
+
+
+def test_where_settings_came_from_does_not_make_another_run(packaged: Path) -> None:
+    recipe, given = resolve(), resolve(settings={"lr": 0.03, "epochs": 3}, recipe=None)
+    assert recipe == given
+    assert recipe.short_hash() == given.short_hash()
+    assert recipe.to_json() == given.to_json()
+    assert (recipe.recipe, given.recipe) == ("synthetic/finetune-gcn", None)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"recipe": None},
+        {"settings": {"lr": 0.5}},
+        {"settings": {"dropout": 0.1, "epochs": 100}},
+        {"scenario": "class"},
+        {"backbone": "gin", "settings": {"epochs": 4}},
+    ],
+)
+def test_the_command_repeats_the_run_exactly(packaged: Path, choices: dict[str, Any]) -> None:
+    config = resolve(**choices)
+    words = shlex.split(config.command([0]))
+    options = list(zip(words[3::2], words[4::2], strict=True))
+    again = resolve_config(
+        "synthetic",
+        settings=dict(value.split("=") for name, value in options if name == "--set"),
+        **{name[2:]: value for name, value in options if name not in {"--set", "--seeds"}},
+    )[0]
+    assert again == config
+    if not choices:
+        assert "--set lr" not in config.command([0]), "the packaged recipe has it"
+
+
+def test_a_file_of_ones_own(packaged: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    write_recipe(file, small_recipe(dataset="cora", settings={"lr": 0.2}))
+    config = resolve(recipe=file)
+    assert (config.params["lr"], config.recipe) == (0.2, str(file))
+    assert config.params["epochs"] == resolve(recipe=None).params["epochs"], "recipes do not mix"
+    for choices, message in (
+        ({"method": "joint"}, "is for method finetune, but this run has joint"),
+        ({"backbone": "gat"}, "is for backbone gcn, but this run has gat"),
+        ({"scenario": "class"}, "is for scenario task, but this run has class"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            resolve(recipe=file, **choices)
+
+
+def test_the_result_names_the_recipe(packaged: Path, tmp_path: Path) -> None:
+    result = run("synthetic", method="finetune", settings=SMALL, out=tmp_path / "run")
+    assert result["recipe"] == "synthetic/finetune-gcn"
+    assert result["params"]["epochs"] == 3
+    given = {**SMALL, "lr": 0.03, "epochs": 3}
+    same = run("synthetic", method="finetune", settings=given, recipe=None, out=tmp_path / "run")
+    assert same["recipe"] is None
+    assert same["matrices"] == result["matrices"]
+
+
+def test_the_recipes_in_the_package_can_be_used() -> None:
+    for recipe in packaged_recipes():
+        assert find_recipe(recipe.dataset, recipe.method, recipe.backbone, recipe.scenario) == recipe
+        resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
+        assert recipe.chosen is not None
+        assert recipe.ours is not None

@@ -1,0 +1,221 @@
+import copy
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+import pytest
+
+from hpn.metrics import summarize
+from hpn.report.comparison import comparison_csv, comparison_markdown, write_comparison
+from hpn.report.comparison_chart import WIDTH, Interval, intervals_svg
+from hpn.report.comparison_html import comparison_html
+from hpn.report.comparison_table import PARAMETERS_REMARK, best_rows
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def build_row(method, backbone, am, *, paper=None, **fields):
+    published = {"am": {"mean": paper, "std": 0.5}, "fm": {"mean": -7.0, "std": 1.0}} if paper else None
+    return {
+        "name": f"{method}-{backbone}" if backbone else method,
+        "method": method,
+        "backbone": backbone,
+        "sees_past": False,
+        "am": summarize([am - 1, am + 1]),
+        "fm": summarize([-3.0, -5.0]),
+        "ars": summarize([94.0, 96.0]),
+        "parameters": 1234,
+        "stored": 98765,
+        "prototypes": None,
+        "seconds": {"fit": 12.5, "predict": 0.25},
+        "recipe": None,
+        "published": published,
+        "difference": am - paper if paper else None,
+        "run": f"runs/{method}",
+        "command": f"hpn run cora --method {method}",
+        "error": None,
+        **fields,
+    }
+
+
+def build_comparison(**fields):
+    none = dict.fromkeys(("am", "fm", "ars", "parameters", "stored", "seconds", "difference"))
+    return {
+        "schema": 1,
+        "dataset": "cora",
+        "scenario": "task",
+        "evaluate": "oracle",
+        "edges": "within",
+        "tasks": [[0, 1], [2, 3]],
+        "seeds": [0, 1],
+        "rows": [
+            build_row("ewc", "gcn", 63.3, paper=63.1),
+            build_row("ewc", "gat", 70.0, paper=72.2, recipe="cora/ewc-gat"),
+            build_row("twp", "gin", 1.0, paper=73.7) | none | {"error": "out of | memory <b>"},
+            build_row("joint", "gcn", 95.0, sees_past=True, fm=None, ars=None),
+            build_row("hpn", None, 94.0, prototypes={"atomic": 12, "class": 4.5}),
+        ],
+        "published_source": "the table",
+        "published_parameters": {"dataset": "ogbn-products", "values": {"ewc-gcn": 46720}},
+        "note": None,
+        "versions": {},
+        "command": "hpn compare cora --methods all",
+        "out": "runs/compare-cora",
+        **fields,
+    }
+
+
+def without_paper():
+    comparison = build_comparison(note="they are for edges within a task", edges="seen")
+    for row in comparison["rows"]:
+        row["published"] = row["difference"] = None
+    return comparison
+
+
+def test_csv_has_every_number_in_full():
+    comparison = build_comparison()
+    comparison["rows"][0]["am"] = {"mean": 1 / 3, "std": 0.1, "values": [1 / 3]}
+    first, _, failed, joint, ours = csv.DictReader(comparison_csv(comparison).splitlines())
+    assert float(first["am_mean"]) == 1 / 3
+    assert (first["method"], first["backbone"], first["seeds"]) == ("ewc", "gcn", "0 1")
+    assert (first["paper_am_mean"], first["paper_fm_std"]) == ("63.1", "1.0")
+    assert float(first["difference_am"]) == pytest.approx(0.2)
+    assert first["paper_parameters_ogbn_products"] == "46720"
+    assert (failed["am_mean"], failed["stored"], failed["error"]) == ("", "", "out of | memory <b>")
+    assert failed["paper_am_mean"] == "73.7"
+    assert (joint["fm_mean"], joint["ars_std"]) == ("", "")
+    assert ours["prototypes"] == "atomic=12 class=4.5"
+    assert (ours["fit_seconds"], ours["predict_seconds"]) == ("12.5", "0.25")
+
+
+def test_markdown():
+    text = comparison_markdown(build_comparison())
+    table = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    assert len({len(line) for line in table}) == 1
+    assert table[0][:4] == ["method", "AM (%)", "paper (AM, %)", "Δ (AM)"]
+    ewc = ["ewc · gcn", "63.3 ± 1.4", "63.1 ± 0.5", "+0.2", "−4.0 ± 1.4", "−7.0 ± 1.0", "95.0 ± 1.4"]
+    assert table[2] == [*ewc, "1,234", "98,765", "46,720", "12.8"]
+    assert table[4][:3] == ["twp · gin", "failed", "–"]
+    assert [line[0] for line in table[2:]] == ["ewc · gcn", "ewc · gat", "twp · gin", "joint · gcn", "hpn"]
+    assert table[-1][1] == "**94.0 ± 1.4**", "joint training sees the past"
+    assert PARAMETERS_REMARK in text
+    assert r"- twp · gin failed: out of \| memory \<b\>" in text
+    assert "“paper”: the table" in text
+    assert "```\nhpn compare cora --methods all\n```" in text
+
+
+def test_the_remark_says_what_the_papers_amounts_are():
+    for word in ("OGB-Products", "2,336", "100·16 + 16·46", "20 times", "TWP 4", "LwF twice", "MAS once"):
+        assert word in PARAMETERS_REMARK
+    assert 100 * 16 + 16 * 46 == 2336
+
+
+def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page):
+    texts = [comparison_markdown(without_paper()), "".join(parse_page(comparison_html(without_paper())).text)]
+    for text in texts:
+        assert "The paper’s AM and FM are left out: they are for edges within a task." in text
+        assert "Δ" not in text
+        assert "63.1" not in text
+        assert PARAMETERS_REMARK in text
+        assert "46,720" in text
+    assert "hollow" not in texts[1]
+
+
+def test_html(parse_page):
+    page = parse_page(comparison_html(build_comparison()))
+    text = "".join(page.text)
+    for said in ("Methods compared on cora", "5 cells of 4 methods, 2 seeds each", PARAMETERS_REMARK):
+        assert said in text
+    for said in ("63.3 ± 1.4", "63.1 ± 0.5", "+0.2", "46,720", "failed: out of | memory <b>", "hollow"):
+        assert said in text
+    assert page.tags["tbody"] == 4, "rows are grouped by method"
+    assert page.tags["svg"] == 2 + 4, "charts, and markers of three backbones and of none"
+    assert ("div", "class", "sum card scroll") in page.attributes
+    best = re.findall(r'<td class="num best">(.*?)</td>', comparison_html(build_comparison()))
+    assert best == ["94.0 ± 1.4"]
+
+
+def test_the_page_needs_nothing_else(parse_page):
+    text = comparison_html(build_comparison())
+    assert set(re.findall(r"https?://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}
+    page = parse_page(text)
+    assert not {"link", "img", "iframe"} & set(page.tags)
+    assert not any(name == "style" for _, name, _ in page.attributes), "the policy forbids it"
+    assert any("default-src 'none'" in (value or "") for _, _, value in page.attributes)
+
+
+def test_data_cannot_add_elements(parse_page, hostile):
+    def page(word):
+        comparison = build_comparison(dataset=word, command=word, published_source=word)
+        comparison["rows"][0] |= {"method": word, "backbone": word}
+        comparison["rows"][2]["error"] = word
+        return parse_page(comparison_html(comparison))
+
+    bad, plain = page(hostile), page("x")
+    assert bad.tags == plain.tags
+    names = Counter((tag, name) for tag, name, _ in bad.attributes)
+    assert names == Counter((tag, name) for tag, name, _ in plain.attributes)
+
+
+def test_the_best_needs_somebody_to_be_better_than():
+    comparison = build_comparison()
+    assert best_rows(comparison) == {4}
+    comparison["rows"] = comparison["rows"][3:]
+    assert best_rows(comparison) == set()
+
+
+def test_everything_failed(parse_page):
+    comparison = build_comparison()
+    failed = dict.fromkeys(("am", "fm", "ars", "parameters", "stored", "seconds", "difference", "published"))
+    for row in comparison["rows"]:
+        row |= {**failed, "error": "no"}
+    page = parse_page(comparison_html(comparison))
+    assert "svg" not in page.tags
+    assert comparison_markdown(comparison).count("| failed |") == 5
+
+
+def test_files_are_written_whole_and_the_same_each_time(tmp_path):
+    comparison = build_comparison(out=str(tmp_path / "out"))
+    before = copy.deepcopy(comparison)
+    files = write_comparison(comparison)
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(file.name for file in files)
+    assert [file.suffix for file in files] == [".csv", ".md", ".html"]
+    contents = [file.read_bytes() for file in files]
+    other = write_comparison(json.loads(json.dumps(comparison)), tmp_path / "other")
+    assert [file.read_bytes() for file in other] == contents
+    assert comparison == before
+
+
+def test_the_chart_has_a_filled_marker_for_ours_and_a_hollow_one_for_the_papers():
+    rows = [
+        Interval("a", "gcn", summarize([60.0, 64.0]), {"mean": 50.0, "std": 2.0}),
+        Interval("b", None, summarize([80.0]), None),
+        Interval("c", "gat", None, {"mean": 70.0, "std": 0.0}),
+    ]
+    root = ET.fromstring(intervals_svg(rows, title="AM", ceiling=100.0))
+    rings = [c for c in root.iter(f"{SVG}circle") if "whisker" in c.attrib["class"]]
+    filled = [e for e in root.iter() if "marker" in e.attrib.get("class", "")]
+    assert (len(rings), len(filled)) == (2, 2)
+    assert float(rings[0].attrib["cx"]) < float(filled[0].attrib["cx"]), "50 lies left of 62"
+    lines = [e for e in root.iter(f"{SVG}line") if "whisker" in e.attrib["class"]]
+    assert len(lines) == 4, "both sides of two intervals; one seed has none"
+    xs = [float(e.attrib[end]) for e in lines for end in ("x1", "x2")]
+    assert min(xs) > 0
+    assert max(xs) < WIDTH
+    tips = [title.text for title in root.iter(f"{SVG}title")]
+    assert "a, the paper: 50.0 ± 2.0" in tips
+
+
+@pytest.mark.parametrize("value", [-42.0, 0.0, 99.9])
+def test_the_axis_reaches_around_its_values(value):
+    drawn = intervals_svg([Interval("a", "gcn", summarize([value]), None)], title="x", ceiling=100.0)
+    shown = [float(n.replace("−", "-")) for n in re.findall(r'text-anchor="middle">([−\d]+)<', drawn)]
+    assert min(shown) <= value
+    assert value <= 100.0 or max(shown) >= value
+    assert len(shown) >= 2
