@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
 import torch
 
 from hpn.datasets import Graph
 from hpn.evaluation import evaluate
-from hpn.learners import FineTune
+from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.learners import FineTune, Learner, Observer, Progress
 from hpn.metrics import forgetting_mean
-from hpn.streams import TaskStream
+from hpn.streams import Query, TaskStream
+
+BACKBONES = ["gcn", "gat", "gin"]
 
 
 def test_the_head_is_shared_or_grows(graph: Graph) -> None:
@@ -51,3 +58,102 @@ def test_a_lesson_allows_the_tasks_classes_only(graph: Graph) -> None:
         assert lesson.allowed[0].tolist() == columns
         offset = 0 if scenario == "task" else 3
         assert set(lesson.target.tolist()) == {offset, offset + 1}
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_a_mini_batch_of_all_nodes_is_a_full_step(stream: TaskStream, backbone: Any, optimizer: Any) -> None:
+    learners = [
+        FineTune(backbone=backbone, optimizer=optimizer, epochs=1, dropout=0.0, batch_size=size)
+        for size in (None, 1000)
+    ]
+    for learner in learners:
+        learner.fit_task(stream.task(0))
+    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_answers_in_mini_batches_are_those_of_the_whole_graph(graph: Graph, backbone: Any) -> None:
+    """With all neighbours, even if training draws some: answers are not left to chance."""
+    stream = TaskStream(graph, scenario="class", edges="seen")
+    learner = FineTune(backbone=backbone, epochs=2, batch_size=7, num_neighbors=2)
+    for index in range(2):
+        learner.fit_task(stream.task(index))
+    query, _ = stream.query(task=None, after=1, evaluate="global")
+    whole = FineTune(backbone=backbone).load_state_dict(learner.state_dict())
+    assert torch.allclose(learner.predict_scores(query), whole.predict_scores(query), atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_a_node_may_be_asked_about_twice_or_not_at_all(
+    stream: TaskStream, backbone: Any, batch_size: int | None
+) -> None:
+    learner = FineTune(backbone=backbone, epochs=2, batch_size=batch_size).fit_task(stream.task(0))
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    once = learner.predict_scores(Query(query.graph, query.nodes[:2], query.classes, 0))
+    twice = learner.predict_scores(Query(query.graph, query.nodes[:2].repeat(2), query.classes, 0))
+    assert torch.allclose(twice, once.repeat(2, 1), atol=1e-5)
+    assert learner.predict_scores(Query(query.graph, query.nodes[:0], query.classes, 0)).shape == (0, 2)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_few_drawn_neighbours_are_enough_to_learn(stream: TaskStream, backbone: Any) -> None:
+    learner = FineTune(backbone=backbone, epochs=25, batch_size=32, num_neighbors=3)
+    learner.fit_task(stream.task(0))
+    assert evaluate(learner, stream, after=0, mode="oracle").accuracy[0] > 75
+
+
+def test_a_step_of_sgd_by_hand(stream: TaskStream) -> None:
+    """Along the gradient of the loss plus the weights times their decay, and nothing else."""
+    task = stream.task(0)
+    start = FineTune(optimizer="sgd", epochs=1, lr=1e-12, weight_decay=0.0, dropout=0.0).fit_task(task)
+    after = FineTune(optimizer="sgd", epochs=1, lr=0.3, weight_decay=0.1, dropout=0.0).fit_task(task)
+    network = start.network_  # type: ignore[attr-defined]
+    adjacency = network.prepare(task.graph.edge_index, task.graph.num_nodes)
+    log_p = network(task.graph.x, adjacency)[task.train].log_softmax(dim=1)
+    column = torch.tensor([task.classes.index(label) for label in task.train_y.tolist()])
+    loss = -log_p[torch.arange(len(column)), column].mean()
+    slopes = torch.autograd.grad(loss, list(network.parameters()))
+    moved = after.network_.parameters()  # type: ignore[attr-defined]
+    for weight, slope, found in zip(network.parameters(), slopes, moved, strict=True):
+        assert torch.allclose(found, weight - 0.3 * (slope + 0.1 * weight), atol=1e-6)
+
+
+class Interrupted(Exception):
+    pass
+
+
+class InterruptAfter(Observer):
+    """Saves the learner after some epoch, as a checkpoint does, and stops it."""
+
+    def __init__(self, folder: Path, epoch: int) -> None:
+        self.folder = folder
+        self.epoch = epoch
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        if progress.done == self.epoch:
+            save_checkpoint(self.folder, {"learner": learner.state_dict()})
+            raise Interrupted
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("epoch", [2, 4])
+def test_a_resumed_run_of_mini_batches_equals_the_uninterrupted_one(
+    graph: Graph, tmp_path: Path, optimizer: Any, epoch: int
+) -> None:
+    stream = TaskStream(graph, scenario="class")
+    params: dict[str, Any] = {"epochs": 4, "batch_size": 16, "num_neighbors": 3, "optimizer": optimizer}
+    whole, learner = FineTune(**params), FineTune(**params)
+    for index in range(2):
+        whole.fit_task(stream.task(index))
+        with pytest.raises(Interrupted):
+            learner.fit_task(stream.task(index), InterruptAfter(tmp_path, epoch))
+        saved = load_checkpoint(tmp_path)
+        assert saved is not None
+        learner = FineTune(**params)
+        learner.load_state_dict(saved["learner"])
+        learner.fit_task(stream.task(index))
+    for one, other in zip(whole.network_.parameters(), learner.network_.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -53,3 +53,38 @@ def test_it_starts_from_scratch_with_every_task(stream: TaskStream) -> None:
         one.tasks_ = one.tasks_[:2]
         one.fit_task(stream.task(2, with_past=True))
     assert torch.equal(*(one.network_.first.lin.weight for one in (learner, other)))
+
+
+def test_the_data_of_all_tasks_is_stored(graph: Graph) -> None:
+    stream, learner = TaskStream(graph), Joint(epochs=1)
+    data = 0
+    for index in range(3):
+        task = stream.task(index, with_past=True)
+        learner.fit_task(task)
+        data += task.graph.num_nodes * 12 + task.graph.edge_index.shape[1] * 2 + len(task.train)
+        outputs = 2 * (index + 1)
+        assert learner.num_parameters == 12 * 16 + 16 + 16 * outputs + outputs
+        assert learner.num_stored == learner.num_parameters + data
+    assert Joint(epochs=1).load_state_dict(learner.state_dict()).num_stored == learner.num_stored
+
+
+def test_a_graph_that_stays_in_view_is_stored_once(graph: Graph) -> None:
+    stream = TaskStream(graph, edges="seen")
+    learner = fit(stream, epochs=1)
+    labels = sum(len(stream.task(index).train) for index in range(3))
+    assert learner.num_stored == learner.num_parameters + 300 * 12 + graph.edge_index.numel() + labels
+
+
+def test_sparse_features_count_by_what_they_store(graph: Graph) -> None:
+    x = graph.x * (graph.x > 0.5)
+    sparse = Graph.build(
+        "sparse", x=x.to_sparse_csr(), links=graph.edge_index, y=graph.y, class_order=graph.class_order
+    )
+    stream = TaskStream(sparse)
+    learner = Joint(epochs=1)
+    learner.fit_task(stream.task(0, with_past=True))
+    task = stream.task(0)
+    filled = int((task.graph.x.to_dense() != 0).sum())
+    rows = task.graph.num_nodes + 1
+    data = 2 * filled + rows + task.graph.edge_index.numel() + len(task.train)
+    assert learner.num_stored == learner.num_parameters + data

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SimpleConv
 
 from hpn.nn import BACKBONES, GAT, GCN, GIN, grow_outputs
 from hpn.nn.backbones import ProjectedGINConv, drop
@@ -95,3 +95,109 @@ def test_dropout_of_sparse_rows() -> None:
     assert torch.equal(kept, torch.full_like(kept, 2.0))
     assert drop(x, 0.5, training=False) is x
     assert drop(x, 0.0, training=True) is x
+
+
+def dense(edge_index: torch.Tensor) -> torch.Tensor:
+    """The adjacency matrix with self-loops."""
+    matrix = torch.eye(10)
+    matrix[edge_index[1], edge_index[0]] = 1
+    return matrix
+
+
+def by_hand(network: GCN | GAT | GIN, x: torch.Tensor, edge_index: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What each layer gathers, the hidden units and the logits, from dense matrices and plain loops."""
+    found: dict[str, torch.Tensor] = {}
+    inputs = x
+    for name, layer in (("first", network.first), ("second", network.second)):
+        if isinstance(network, GCN):
+            matrix = dense(edge_index)
+            scale = matrix.sum(dim=1).rsqrt()
+            gathered = (scale[:, None] * matrix * scale[None, :]) @ (inputs @ layer.lin.weight.T)
+            outputs = gathered + layer.bias
+        elif isinstance(network, GIN):
+            gathered = dense(edge_index) @ inputs @ layer.project.weight.T
+            outputs = (gathered + layer.shift).relu() @ layer.combine.weight.T + layer.combine.bias
+        else:
+            gathered, outputs = attend(layer, inputs, network.prepare(edge_index, 10)[0])
+        found[name] = gathered
+        inputs = nn.functional.elu(outputs) if isinstance(network, GAT) else outputs.relu()
+        found["hidden" if name == "first" else "logits"] = inputs if name == "first" else outputs
+    return found
+
+
+def attend(layer: GATConv, x: torch.Tensor, entries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention logits of each entry, and the layer's output, head by head and entry by entry."""
+    hidden = (x @ layer.lin.weight.T).view(10, layer.heads, -1)
+    logits = torch.stack(
+        [
+            torch.stack(
+                [
+                    layer.att_src[0, k] @ hidden[u, k] + layer.att_dst[0, k] @ hidden[v, k]
+                    for k in range(layer.heads)
+                ]
+            )
+            for u, v in entries.T.tolist()
+        ]
+    )
+    logits = torch.where(logits > 0, logits, 0.2 * logits)
+    outputs = torch.zeros_like(hidden)
+    for at, (u, v) in enumerate(entries.T.tolist()):
+        share = logits[at].exp() / logits[entries[1] == v].exp().sum(dim=0)
+        outputs[v] += share[:, None] * hidden[u]
+    return logits, (outputs.flatten(1) if layer.concat else outputs.mean(dim=1)) + layer.bias
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_structure_hidden_units_and_logits_by_hand(name: str, edge_index: torch.Tensor) -> None:
+    x = torch.randn(10, 6, generator=torch.Generator().manual_seed(1))
+    network = BACKBONES[name](6, 3).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():  # biases start at 0, where they could be forgotten
+            parameter.add_(0.1 * torch.randn(parameter.shape))
+        adjacency = network.prepare(edge_index, 10)
+        expected = by_hand(network, x, edge_index)
+        first, second = network.structure(x, adjacency)
+        assert torch.allclose(first, expected["first"], atol=1e-5)
+        assert torch.allclose(second, expected["second"], atol=1e-5)
+        assert torch.allclose(network.embed(x, adjacency), expected["hidden"], atol=1e-5)
+        assert torch.allclose(network(x, adjacency), expected["logits"], atol=1e-5)
+        for one, other in zip(network.structure(x.to_sparse_csr(), adjacency), (first, second), strict=True):
+            assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_structure_of_gat_is_what_pytorch_geometric_takes_the_softmax_of(edge_index: torch.Tensor) -> None:
+    x = torch.randn(10, 6)
+    network = GAT(6, 3).eval()
+    (entries,) = network.prepare(edge_index, 10)
+    hidden = network.embed(x, (entries,))
+    for layer, inputs, logits in zip(
+        (network.first, network.second), (x, hidden), network.structure(x, (entries,)), strict=True
+    ):
+        _, (returned, attention) = layer(inputs, entries, return_attention_weights=True)
+        assert torch.equal(returned, entries)
+        for node in range(10):
+            to_node = entries[1] == node
+            assert torch.allclose(logits[to_node].softmax(dim=0), attention[to_node], atol=1e-6)
+
+
+def test_structure_does_not_depend_on_the_biases_of_its_own_layer(edge_index: torch.Tensor) -> None:
+    network, x = GCN(6, 3).eval(), torch.randn(10, 6)
+    adjacency = network.prepare(edge_index, 10)
+    before = network.structure(x, adjacency)[1].detach()
+    with torch.no_grad():
+        network.second.bias += 5
+    assert torch.allclose(network.structure(x, adjacency)[1], before, atol=1e-5)
+
+
+def test_layers_are_pytorch_geometrics_with_the_papers_widths(edge_index: torch.Tensor) -> None:
+    gcn, gat, gin = GCN(6, 3), GAT(6, 3), GIN(6, 3)
+    assert [type(layer) for layer in (gcn.first, gcn.second)] == [GCNConv, GCNConv]
+    assert (gcn.first.out_channels, gcn.second.out_channels) == (16, 3)
+    assert [type(layer) for layer in (gat.first, gat.second)] == [GATConv, GATConv]
+    assert (gat.first.heads, gat.first.out_channels, gat.first.concat) == (8, 8, True)
+    assert (gat.second.heads, gat.second.out_channels) == (1, 3)
+    assert [type(layer.aggregate) for layer in (gin.first, gin.second)] == [SimpleConv, SimpleConv]
+    assert (gin.first.project.weight.shape, gin.first.combine.weight.shape) == ((32, 6), (32, 32))
+    x = torch.randn(10, 6)
+    for network, width in ((gcn, 16), (gat, 64), (gin, 32)):
+        assert network.embed(x, network.prepare(edge_index, 10)).shape == (10, width)

@@ -39,3 +39,34 @@ def test_no_gradient_is_computed_where_none_is_asked() -> None:
     layer = SparseLinear(nn.Linear(4, 3))
     with torch.no_grad():
         assert not layer(torch.eye(4).to_sparse_csr()).requires_grad
+
+
+def test_second_derivatives_are_those_of_the_dense_product() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(7, 5, generator=generator, dtype=torch.float64)
+    x = x * (x < 0.5)
+    layer = SparseLinear(nn.Linear(5, 3).double())
+    direction = torch.rand(3, 5, generator=generator, dtype=torch.float64)
+    results = []
+    for product in (lambda: x @ layer.weight.T + layer.bias, lambda: layer(x.to_sparse_csr())):
+        (slope,) = torch.autograd.grad((product().tanh() ** 3).sum(), layer.weight, create_graph=True)
+        results.append(
+            torch.autograd.grad((slope.square() + slope * direction).sum(), [layer.weight, layer.bias])
+        )
+    for expected, found in zip(*results, strict=True):
+        assert float(expected.abs().max()) > 0.01
+        assert torch.allclose(expected, found, atol=1e-12)
+
+
+def test_second_derivatives_agree_with_finite_differences() -> None:
+    x = torch.eye(4, 3, dtype=torch.float64).to_sparse_csr()
+    layer = SparseLinear(nn.Linear(3, 2).double())
+
+    def curved(weight: torch.Tensor) -> torch.Tensor:
+        layer.weight = weight  # type: ignore[assignment]
+        return layer(x).pow(3)
+
+    weight = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
+    del layer.weight
+    assert torch.autograd.gradcheck(curved, weight)
+    assert torch.autograd.gradgradcheck(curved, weight)

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.learners import EWC, MAS, TWP, FineTune, Learner, LwF, Observer, Progress
+from hpn.learners.consolidation import Consolidation, Weights
+from hpn.learners.lesson import Lesson
+from hpn.streams import TaskStream
+
+
+class Drawn(Consolidation):
+    """Importance is drawn, many entries are exactly 0; what was drawn is written down."""
+
+    def _importance(self, lesson: Lesson) -> Weights:
+        importance = {
+            name: torch.rand(weight.shape) * (torch.rand(weight.shape) < 0.5)
+            for name, weight in self.network_.named_parameters()
+        }
+        self.log = [*getattr(self, "log", []), (self._weights(), importance)]
+        return importance
+
+
+def fit(learner: Any, stream: TaskStream, observer: Observer | None = None) -> Any:
+    for index in range(len(stream)):
+        learner.fit_task(stream.task(index), observer)
+    return learner
+
+
+def parabolas(learner: Drawn) -> float:
+    """The sum over tasks, as the formula has it; earlier tasks know the leading block of a weight only."""
+    total = 0.0
+    weights = dict(learner.network_.named_parameters())
+    for then, importance in learner.log:
+        for name, before in then.items():
+            now = weights[name][tuple(slice(size) for size in before.shape)].double()
+            total += (importance[name].double() * (now - before.double()) ** 2).sum().item()
+    return total
+
+
+def scatter(learner: FineTune) -> None:
+    with torch.no_grad():
+        for weight in learner.network_.parameters():
+            weight.copy_(torch.randn(weight.shape))
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_one_parabola_is_the_sum_of_all_up_to_a_constant(graph: Graph, backbone: Any, scenario: Any) -> None:
+    learner = fit(Drawn(backbone=backbone, epochs=2, lr=0.1), TaskStream(graph, scenario=scenario))
+    assert len(learner.log) == 3
+    torch.manual_seed(0)
+    found, expected = [], []
+    for _ in range(4):
+        scatter(learner)
+        found.append(learner._penalty().item())
+        expected.append(parabolas(learner))
+    assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-4, abs=1e-2)
+    assert np.abs(np.diff(expected)).max() > 10
+
+
+def test_the_loss_has_half_the_strength_times_the_penalty(graph: Graph) -> None:
+    stream = TaskStream(graph)
+    learner = fit(Drawn(epochs=2, dropout=0.0, strength=7.0), stream)
+    scatter(learner)
+    lesson = learner._lesson(stream.task(2))
+    logits = learner.network_(lesson.x, lesson.adjacency)[lesson.nodes].log_softmax(dim=1)
+    entropy = -logits[torch.arange(len(lesson)), lesson.target].mean()
+    parts = [
+        (learner.importance_[name] * (weight - learner.center_[name]) ** 2).sum()
+        for name, weight in learner.network_.named_parameters()
+    ]
+    assert learner._loss(lesson).item() == pytest.approx((entropy + 3.5 * sum(parts)).item(), rel=1e-5)
+
+
+def test_importance_adds_up_and_the_center_is_the_weighted_mean(graph: Graph) -> None:
+    learner = fit(Drawn(epochs=2, lr=0.1), TaskStream(graph))
+    unused = 0
+    for name, center in learner.center_.items():
+        weights = torch.stack([then[name] for then, _ in learner.log]).double()
+        importance = torch.stack([drawn[name] for _, drawn in learner.log]).double()
+        total = importance.sum(dim=0)
+        assert torch.allclose(learner.importance_[name].double(), total, atol=1e-6)
+        mean = (weights * importance).sum(dim=0) / total
+        unused += int((total == 0).sum())
+        assert torch.allclose(center[total > 0].double(), mean[total > 0], atol=1e-5)
+        assert bool(torch.isfinite(center).all())
+    assert unused > 0, "weights that no task depends on are in the test"
+
+
+class Watch(Observer):
+    """Writes down importance and center as they are while the second task is learned."""
+
+    importance: Weights
+    center: Weights
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        assert isinstance(learner, Drawn)
+        if progress.task == 1 and progress.done == 1:
+            self.importance = {name: kept.clone() for name, kept in learner.importance_.items()}
+            self.center = {name: kept.clone() for name, kept in learner.center_.items()}
+
+
+def leading(wide: Tensor, like: Tensor) -> Tensor:
+    return wide[tuple(slice(size) for size in like.shape)]
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])
+def test_new_logits_are_free_when_the_head_grows(graph: Graph, backbone: Any) -> None:
+    stream, watch = TaskStream(graph, scenario="class"), Watch()
+    learner = fit(Drawn(backbone=backbone, epochs=1), stream, watch)
+    (after_first, first), (after_second, second), _ = learner.log
+    grown = 0
+    for name, importance in watch.importance.items():
+        assert importance.shape == watch.center[name].shape == after_second[name].shape
+        assert torch.equal(leading(importance, first[name]), first[name])
+        assert float(importance.sum()) == pytest.approx(float(first[name].sum()), rel=1e-5), "0 elsewhere"
+        at_work = first[name] > 0
+        old = leading(watch.center[name], first[name])
+        assert torch.equal(old[at_work], after_first[name][at_work])
+        grown += importance.numel() - first[name].numel()
+    assert grown > 0
+    assert second.keys() == first.keys()
+
+
+def test_an_unimportant_network_may_move_freely(graph: Graph) -> None:
+    """Importance of exactly 0 everywhere leaves no trace, not even a 0/0."""
+
+    class Careless(Consolidation):
+        def _importance(self, lesson: Lesson) -> Weights:
+            return {name: torch.zeros_like(weight) for name, weight in self.network_.named_parameters()}
+
+    stream = TaskStream(graph)
+    learner, plain = fit(Careless(epochs=3, strength=1e6), stream), fit(FineTune(epochs=3), stream)
+    for one, other in zip(learner.network_.parameters(), plain.network_.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("kind", "times"), [(EWC, 3), (TWP, 3), (MAS, 2), (LwF, 1), (FineTune, 1)])
+@pytest.mark.parametrize(("scenario", "outputs"), [("task", [2, 2, 2]), ("class", [2, 4, 6])])
+def test_numbers_kept_between_tasks(
+    graph: Graph, kind: type[FineTune], times: int, scenario: Any, outputs: list[int]
+) -> None:
+    few = {"num_samples": 2} if kind in (EWC, MAS) else {}
+    stream, learner = TaskStream(graph, scenario=scenario), kind(epochs=1, **few)
+    for index, count in enumerate(outputs):
+        learner.fit_task(stream.task(index))
+        weights = 12 * 16 + 16 + 16 * count + count
+        assert learner.num_parameters == weights
+        assert learner.num_stored == times * weights

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from hpn.datasets import Graph
+from hpn.learners import ERGNN, FineTune, Learner, Observer, Progress
+from hpn.streams import GraphView, Task, TaskStream
+
+POSITIONS = [0.0, 1.0, 2.0, 50.0, 51.0, 100.0, 101.0, 103.0]
+CLASSES = [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def line_task(sparse: bool = False) -> Task:
+    """Two classes on a line that meet in the middle; training nodes are in no order."""
+    x = torch.tensor([POSITIONS, [1.0] * 8]).T.contiguous()
+    train = torch.tensor([7, 2, 5, 0, 3, 4, 6, 1])
+    nothing = torch.zeros(0, dtype=torch.int64)
+    view = GraphView(x.to_sparse_csr() if sparse else x, torch.tensor([[0, 5], [5, 0]]))
+    return Task(0, (0, 1), "task", view, train, torch.tensor(CLASSES)[train], nothing, nothing)
+
+
+def kept_positions(learner: ERGNN) -> list[float]:
+    x = learner.kept_[0].x
+    assert x is not None
+    positions = x.to_dense()[:, 0].tolist()
+    assert learner.kept_[0].y.tolist() == [CLASSES[POSITIONS.index(position)] for position in positions]
+    return sorted(positions)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("selection", "buffer_size", "expected"),
+    [
+        ("mean", 1, [2, 100]),  # the means are 13.25 and 88.75
+        ("mean", 2, [1, 2, 100, 101]),
+        ("coverage", 3, [0, 1, 2, 100, 101, 103]),
+        ("coverage", 4, POSITIONS),
+        ("mean", 100, POSITIONS),
+    ],
+)
+def test_the_right_nodes_are_kept(
+    selection: Any, buffer_size: int, expected: list[float], sparse: bool
+) -> None:
+    learner = ERGNN(selection=selection, buffer_size=buffer_size, epochs=1)
+    learner.fit_task(line_task(sparse))
+    assert kept_positions(learner) == expected
+
+
+def test_what_is_nearby_follows_the_radius() -> None:
+    """So far that the nodes in the middle see most of the others: the outermost are best."""
+    learner = ERGNN(selection="coverage", buffer_size=1, radius=2.01, epochs=1)
+    learner.fit_task(line_task())
+    x, y = np.array(POSITIONS), np.array(CLASSES)
+    distances = np.abs(x[:, None] - x)
+    nearby = ((distances < 2.01 * distances.mean()) & (y[:, None] != y)).sum(axis=1)
+    best = [nearby[y == label].min() for label in (0, 1)]
+    assert min(best) > 0
+    assert [nearby[POSITIONS.index(position)] for position in kept_positions(learner)] == best
+
+
+def test_embeddings_are_the_hidden_units_by_hand(stream: TaskStream) -> None:
+    task = stream.task(0)
+    learner = ERGNN(selection="mean", space="embeddings", buffer_size=4, epochs=5)
+    learner.fit_task(task)
+    matrix = np.eye(task.graph.num_nodes)
+    matrix[task.graph.edge_index[1], task.graph.edge_index[0]] = 1
+    scale = matrix.sum(axis=1) ** -0.5
+    smooth = (scale[:, None] * matrix * scale) @ task.graph.x.numpy()
+    first = {name: weight.detach().numpy() for name, weight in learner.network_.first.named_parameters()}
+    hidden = np.maximum(smooth @ first["lin.weight"].T + first["bias"], 0)[task.train]
+    expected = []
+    for label in task.classes:
+        own = np.nonzero((task.train_y == label).numpy())[0]
+        distance = ((hidden[own] - hidden[own].mean(axis=0)) ** 2).sum(axis=1)
+        expected.extend(own[np.argsort(distance)[:4]])
+    assert learner.kept_[0].x is not None
+    found = sorted(map(tuple, learner.kept_[0].x.tolist()))
+    assert found == sorted(map(tuple, task.graph.x[task.train[expected]].tolist()))
+
+
+def small_task(seed: int) -> Task:
+    x = torch.randn(10, 3, generator=torch.Generator().manual_seed(seed))
+    links = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    nothing = torch.zeros(0, dtype=torch.int64)
+    view = GraphView(x, torch.cat([links, links.flip(0)], dim=1))
+    y = torch.tensor([0, 1] * 5)
+    y[x[:, 0] > 0.5] = 0
+    return Task(0, (0, 1), "task", view, torch.arange(10), y, nothing, nothing)
+
+
+def explicit_influence(network: nn.Module, task: Task) -> Tensor:
+    """From every second derivative and every node's own gradient, in double precision."""
+    names = [name for name, _ in network.named_parameters()]
+    weights = [weight.detach().double() for weight in network.parameters()]
+    adjacency = network.prepare(task.graph.edge_index, task.graph.num_nodes)
+
+    def losses(flat: Tensor) -> Tensor:
+        parts = torch.split(flat, [weight.numel() for weight in weights])
+        parameters = {
+            name: part.view_as(weight) for name, part, weight in zip(names, parts, weights, strict=True)
+        }
+        logits = functional_call(network, parameters, (task.graph.x.double(), adjacency))[task.train]
+        return -logits.log_softmax(dim=1)[torch.arange(len(task.train_y)), task.train_y]
+
+    flat = torch.cat([weight.flatten() for weight in weights])
+    hessian = torch.autograd.functional.hessian(lambda at: losses(at).mean(), flat)
+    each = torch.autograd.functional.jacobian(losses, flat)
+    damped = hessian + 0.01 * torch.eye(len(flat), dtype=torch.float64)
+    assert float(torch.linalg.eigvalsh(damped)[0]) > 0, "trained long enough that the damped loss is convex"
+    return -each @ torch.linalg.solve(damped, each.mean(dim=0))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_most_influential_nodes_are_kept(seed: int) -> None:
+    task = small_task(seed)
+    learner = ERGNN(selection="influence", buffer_size=2, epochs=150, lr=0.1, dropout=0.0, weight_decay=0.0)
+    learner.fit_task(task)
+    rank = explicit_influence(learner.network_, task)
+    assert torch.allclose(learner._influence(learner._lesson(task)), rank, rtol=1e-2, atol=1e-6)
+    expected = []
+    for label in task.classes:
+        own = torch.nonzero(task.train_y == label).flatten()
+        expected.extend(own[rank[own].argsort()[:2]].tolist())
+    assert learner.kept_[0].x is not None
+    assert sorted(learner.kept_[0].x.tolist()) == sorted(task.graph.x[expected].tolist())
+
+
+@pytest.mark.parametrize("selection", ["mean", "coverage", "influence"])
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_as_many_nodes_are_kept_of_each_class_as_asked(
+    graph: Graph, selection: Any, batch_size: int | None
+) -> None:
+    stream = TaskStream(graph, tasks="0,1,2;3;4,5", scenario="class")
+    learner = ERGNN(selection=selection, buffer_size=3, epochs=1, batch_size=batch_size)
+    for index in range(3):
+        learner.fit_task(stream.task(index))
+    assert [sorted(kept.y.tolist()) for kept in learner.kept_] == [
+        [label for label in sorted(classes) for _ in range(3)] for classes in stream.classes
+    ]
+    for index, kept in enumerate(learner.kept_):
+        task = stream.task(index)
+        rows = {
+            tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)
+        }
+        assert kept.x is not None
+        assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()
+        assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y)
+
+
+class Watch(Observer):
+    """Writes down what the loss of each task is after its first step, and what it is made of."""
+
+    def __init__(self, stream: TaskStream, part: Tensor | None = None) -> None:
+        self.stream = stream
+        self.part = part
+        self.found: list[float] = []
+        self.new: list[float] = []
+        self.old: list[list[float]] = []
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        assert isinstance(learner, ERGNN)
+        if progress.done > 1:
+            return
+        task = self.stream.task(progress.task)
+        lesson = learner._lesson(task)
+        self.found.append(learner._loss(lesson if self.part is None else lesson.part(self.part)).item())
+        chosen = slice(None) if self.part is None else self.part
+        self.new.append(
+            self._losses(learner, task.graph, task.train[chosen], task.train_y[chosen]).mean().item()
+        )
+        old: list[float] = []
+        for kept in learner.kept_:
+            if kept.ids is not None:
+                assert task.graph.ids is not None
+                row = {name: at for at, name in enumerate(task.graph.ids.tolist())}
+                nodes, view = torch.tensor([row[name] for name in kept.ids.tolist()]), task.graph
+            else:
+                assert kept.x is not None
+                nodes, view = (
+                    torch.arange(len(kept.y)),
+                    GraphView(kept.x, torch.zeros(2, 0, dtype=torch.int64)),
+                )
+            old.extend(self._losses(learner, view, nodes, kept.y).tolist())
+        self.old.append(old)
+
+    def _losses(self, learner: ERGNN, view: GraphView, nodes: Tensor, y: Tensor) -> Tensor:
+        """Of each node, told from the classes of its own task or from all seen."""
+        with torch.no_grad():
+            logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[
+                nodes
+            ]
+        column = []
+        for label in y.tolist():
+            own = next(task for task in learner.tasks_ if label in task)
+            column.append((own if learner.scenario_ == "task" else learner.classes_).index(label))
+        return -logits.log_softmax(dim=1)[torch.arange(len(y)), column]
+
+
+@pytest.mark.parametrize("new_share", [None, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("edges", ["within", "seen"])
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_new_and_old_losses_are_weighed(
+    graph: Graph, scenario: Any, edges: Any, new_share: float | None
+) -> None:
+    stream = TaskStream(graph, scenario=scenario, edges=edges)
+    watch = Watch(stream)
+    learner = ERGNN(buffer_size=5, epochs=2, lr=0.05, dropout=0.0, new_share=new_share)
+    for index in range(3):
+        learner.fit_task(stream.task(index), watch)
+    assert [len(old) for old in watch.old] == [0, 10, 20]
+    assert watch.found[0] == pytest.approx(watch.new[0], rel=1e-5)
+    for index in (1, 2):
+        kept, count = len(watch.old[index]), len(stream.task(index).train)
+        share = kept / (count + kept) if new_share is None else new_share
+        expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
+        assert watch.found[index] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_mini_batch_weighs_by_its_own_size(stream: TaskStream) -> None:
+    """The buffer is small enough to be in every step as a whole."""
+    part = torch.tensor([3, 0, 8, 1, 5])
+    watch = Watch(stream, part)
+    learner = ERGNN(buffer_size=4, epochs=1, batch_size=16, dropout=0.0)
+    for index in range(3):
+        learner.fit_task(stream.task(index), watch)
+    for index, kept in ((1, 8), (2, 16)):
+        share = kept / (5 + kept)
+        expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
+        assert watch.found[index] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
+    learners = [ERGNN(epochs=4), FineTune(epochs=4)]
+    for learner in learners:
+        learner.fit_task(stream.task(0))
+    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_weighing_new_nodes_only_is_fine_tuning(stream: TaskStream) -> None:
+    """Without dropout, which draws for the old nodes too."""
+    learners = [ERGNN(epochs=4, dropout=0.0, new_share=1.0), FineTune(epochs=4, dropout=0.0)]
+    for learner in learners:
+        for index in range(2):
+            learner.fit_task(stream.task(index))
+    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)

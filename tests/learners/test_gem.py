@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import nnls
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.learners import GEM, FineTune, Learner, Observer, Progress
+from hpn.learners.gem import project
+from hpn.streams import TaskStream
+
+SCALES = [1e-6, 1e-3, 1.0, 1e3, 1e6]
+
+
+def draw(rng: np.random.Generator, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """A gradient that some memory objects to, and up to 24 memories."""
+    count, size = int(rng.integers(1, 25)), int(rng.choice([3, 40, 200]))
+    memories = rng.normal(size=(count, size))
+    if kind == "duplicate":
+        memories[count // 2 :] = memories[0]
+    elif kind == "collinear":
+        memories[count // 2 :] = memories[0] * rng.uniform(0.1, 10, size=(count - count // 2, 1))
+    elif kind == "opposed":
+        memories[count // 2 :] = -memories[: count - count // 2]
+    elif kind == "nearly equal":
+        memories = memories[:1] + 1e-4 * memories
+    elif kind == "zero":
+        memories[1::2] = 0
+    return rng.normal(size=size) - memories[0] / np.linalg.norm(memories[0]), memories
+
+
+def nearest(gradient: np.ndarray, memories: np.ndarray) -> np.ndarray:
+    """By Lawson and Hanson's solution of the dual, which is a least-squares problem."""
+    length = np.linalg.norm(memories, axis=1, keepdims=True)
+    rows = memories / np.where(length > 0, length, 1)
+    size = np.linalg.norm(gradient)
+    weights, _ = nnls(rows.T, -gradient / size, maxiter=10_000)
+    return gradient + size * (rows.T @ weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("kind", ["plain", "duplicate", "collinear", "opposed", "nearly equal", "zero"])
+def test_no_memory_objects_to_the_projection_and_nothing_nearer_is_left(
+    kind: str, scale: float, dtype: torch.dtype
+) -> None:
+    rng = np.random.default_rng(0)
+    for memory_scale in SCALES:
+        gradient, memories = draw(rng, kind)
+        g = torch.tensor(gradient * scale, dtype=dtype)
+        rows = torch.tensor(memories * memory_scale, dtype=dtype)
+        found = project(g, rows)
+        assert found.dtype == dtype
+        given, result, objections = (part.double().numpy() for part in (g, found, rows))
+        size = np.linalg.norm(given)
+        slopes = objections @ result / np.maximum(np.linalg.norm(objections, axis=1), 1e-30)
+        assert slopes.min() > -1e-5 * size
+        best = nearest(given, objections)
+        assert np.linalg.norm(result - given) <= np.linalg.norm(best - given) + 1e-4 * size
+        if dtype == torch.float64:
+            assert np.linalg.norm(result - best) < 1e-3 * size
+
+
+def test_memories_of_very_different_lengths() -> None:
+    """Early tasks are learned well and have tiny gradients, which count no less."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        gradient, memories = draw(rng, "plain")
+        memories *= 10.0 ** rng.uniform(-6, 6, size=(len(memories), 1))
+        result = project(torch.tensor(gradient), torch.tensor(memories)).numpy()
+        size = np.linalg.norm(gradient)
+        assert (memories @ result / np.linalg.norm(memories, axis=1)).min() > -1e-6 * size
+        assert np.linalg.norm(result - nearest(gradient, memories)) < 1e-4 * size
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+def test_a_gradient_that_no_memory_objects_to_stays_as_it_is(margin: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for count in (1, 5, 24):
+        gradient, memories = torch.randn(50, generator=generator), torch.randn(count, 50, generator=generator)
+        memories = memories * torch.sign(memories @ gradient).unsqueeze(1)
+        assert torch.equal(project(gradient, memories, margin), gradient)
+    assert torch.equal(project(gradient, torch.zeros(3, 50), margin), gradient)
+
+
+def test_the_arguments_stay_as_they_are() -> None:
+    gradient, memories = torch.tensor([1.0, -1.0]), torch.tensor([[0.0, 2.0]])
+    project(gradient, memories, 0.5)
+    assert gradient.tolist() == [1, -1]
+    assert memories.tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.5, 10.0])
+def test_with_one_memory_the_margin_is_a_step_its_way(margin: float) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        gradient, memory = rng.normal(size=(2, 6))
+        memory *= -np.sign(memory @ gradient)
+        weight = max(margin, -(memory @ gradient) / (memory @ memory))
+        found = project(torch.tensor(gradient), torch.tensor(memory[None, :]), margin).numpy()
+        assert np.allclose(found, gradient + weight * memory, atol=1e-6)
+        without = project(torch.tensor(gradient), torch.tensor(memory[None, :])).numpy()
+        assert memory @ found >= memory @ without - 1e-9
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.5])
+def test_with_a_margin_every_memory_has_at_least_that_weight(margin: float) -> None:
+    """And the program's conditions hold: no slope is negative, and a weight above the margin has slope 0."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        memories = rng.normal(size=(int(rng.integers(2, 10)), 40)) * 10.0 ** rng.uniform(-1, 1)
+        gradient = rng.normal(size=40) - memories.sum(axis=0) * rng.uniform(0, 1)
+        if (memories @ gradient >= 0).all():
+            continue
+        found = project(torch.tensor(gradient), torch.tensor(memories), margin).numpy()
+        weights, residual, *_ = np.linalg.lstsq(memories.T, found - gradient, rcond=None)
+        assert residual.max(initial=0) < 1e-9
+        slopes = memories @ found / np.linalg.norm(memories, axis=1)
+        size = np.linalg.norm(found)
+        assert weights.min() > margin - 1e-5
+        assert slopes.min() > -1e-6 * size
+        assert np.abs(slopes[weights > margin + 1e-3]).max(initial=0) < 1e-5 * size
+
+
+class Watch(Observer):
+    """At each step of the last task: the weights, and each memory's and the task's gradient at them."""
+
+    def __init__(self, stream: TaskStream) -> None:
+        self.task = stream.task(2)
+        self.weights: list[Tensor] = []
+        self.memories: list[Tensor] = []
+        self.plain: list[Tensor] = []
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        assert isinstance(learner, GEM)
+        if progress.task != 2:
+            return
+        self.weights.append(torch.cat([w.detach().flatten() for w in learner.network_.parameters()]))
+        nothing = torch.zeros(2, 0, dtype=torch.int64)
+        views = [(kept.x, nothing, torch.arange(len(kept.y)), kept.y) for kept in learner.kept_]
+        views.append((self.task.graph.x, self.task.graph.edge_index, self.task.train, self.task.train_y))
+        slopes = []
+        for classes, (x, edge_index, nodes, y) in zip(learner.tasks_, views, strict=True):
+            assert x is not None
+            logits = learner.network_(x, learner.network_.prepare(edge_index, len(x)))[nodes]
+            if learner.scenario_ == "task":
+                column = torch.tensor([classes.index(label) for label in y.tolist()])
+            else:
+                column = torch.tensor([learner.classes_.index(label) for label in y.tolist()])
+            loss = -logits.log_softmax(dim=1)[torch.arange(len(y)), column].mean()
+            found = torch.autograd.grad(loss, list(learner.network_.parameters()))
+            slopes.append(torch.cat([part.flatten() for part in found]))
+        self.memories.append(torch.stack(slopes[:2]))
+        self.plain.append(slopes[2])
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_no_step_raises_the_loss_of_an_earlier_task(graph: Graph, scenario: Any, margin: float) -> None:
+    """To first order: steps of SGD, seen from outside as differences of weights."""
+    stream = TaskStream(graph, scenario=scenario)
+    watch = Watch(stream)
+    learner = GEM(
+        optimizer="sgd", lr=0.5, epochs=12, dropout=0.0, weight_decay=0.0, memory_size=15, margin=margin
+    )
+    for index in range(3):
+        learner.fit_task(stream.task(index), watch)
+    objected = 0
+    for at in range(len(watch.weights) - 1):
+        step = (watch.weights[at] - watch.weights[at + 1]) / 0.5
+        memories, plain = watch.memories[at], watch.plain[at]
+        assert bool((memories @ step > -1e-4 * memories.norm(dim=1) * step.norm()).all())
+        if bool((memories @ plain < 0).any()):
+            objected += 1
+            assert not torch.allclose(step, plain, atol=1e-5)
+        else:
+            assert torch.allclose(step, plain, atol=1e-4)
+    assert objected > 5
+
+
+def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> None:
+    for memory_size in (1, 7, 10_000):
+        learner = GEM(epochs=1, memory_size=memory_size)
+        for index in range(3):
+            learner.fit_task(stream.task(index))
+        for index, kept in enumerate(learner.kept_):
+            task = stream.task(index)
+            assert len(kept.y) == min(memory_size, len(task.train))
+            rows = {
+                tuple(row): int(y)
+                for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)
+            }
+            assert kept.x is not None
+            assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y), "no node twice"
+            assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()
+
+
+def test_nodes_are_drawn(stream: TaskStream) -> None:
+    kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.task(0)).kept_[0].x for seed in (0, 1)]  # type: ignore[attr-defined]
+    assert not torch.equal(*kept)
+
+
+def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
+    learners = [GEM(epochs=4), FineTune(epochs=4)]
+    for learner in learners:
+        learner.fit_task(stream.task(0))
+    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
+        assert torch.equal(one, other)

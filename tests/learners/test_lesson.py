@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hpn.learners.lesson import Lesson
+from hpn.nn import GCN
+
+NUM_NODES, NUM_TRAIN = 40, 23
+
+
+@pytest.fixture
+def lesson() -> Lesson:
+    """Nodes whose first feature is their number, and whose target and allowed columns follow from it."""
+    generator = torch.Generator().manual_seed(0)
+    pairs = torch.randint(NUM_NODES, (2, 60), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    edge_index = torch.unique(torch.cat([pairs, pairs.flip(0)], dim=1), dim=1)
+    x = torch.cat(
+        [torch.arange(float(NUM_NODES)).view(-1, 1), torch.rand(NUM_NODES, 3, generator=generator)], 1
+    )
+    nodes = torch.randperm(NUM_NODES, generator=generator)[:NUM_TRAIN]
+    allowed = torch.stack([nodes >= 0, nodes % 3 == 0, nodes % 3 != 0], dim=1)
+    return Lesson(x, GCN(4, 3).prepare(edge_index, NUM_NODES), nodes, nodes % 5, allowed)
+
+
+def numbers(lesson: Lesson) -> list[int]:
+    return lesson.x[lesson.nodes, 0].long().tolist()
+
+
+def test_without_a_size_the_only_batch_is_the_lesson(lesson: Lesson) -> None:
+    state = torch.get_rng_state()
+    assert list(lesson.batches(None)) == [lesson]
+    assert torch.equal(torch.get_rng_state(), state), "nothing is drawn"
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(5, [5, 5, 5, 5, 3]), (23, [23]), (100, [23]), (1, [1] * 23)])
+def test_batches_hold_every_node_once(lesson: Lesson, size: int, lengths: list[int]) -> None:
+    batches = list(lesson.batches(size))
+    assert [len(batch) for batch in batches] == lengths
+    assert sorted(number for batch in batches for number in numbers(batch)) == sorted(lesson.nodes.tolist())
+
+
+def test_targets_and_columns_go_with_their_nodes(lesson: Lesson) -> None:
+    for batch in [*lesson.batches(4), *lesson.singles(6)]:
+        found = torch.tensor(numbers(batch))
+        assert torch.equal(batch.target, found % 5)
+        assert torch.equal(batch.allowed[:, 1], found % 3 == 0)
+        assert torch.equal(batch.allowed[:, 2], found % 3 != 0)
+
+
+def test_the_order_is_drawn_anew_in_every_epoch(lesson: Lesson) -> None:
+    torch.manual_seed(0)
+    epochs = [[number for batch in lesson.batches(5) for number in numbers(batch)] for _ in range(3)]
+    assert len({tuple(epoch) for epoch in [*epochs, lesson.nodes.tolist()]}) == 4
+    torch.manual_seed(0)
+    assert [number for batch in lesson.batches(5) for number in numbers(batch)] == epochs[0]
+
+
+def test_a_part_has_the_logits_of_the_whole(lesson: Lesson) -> None:
+    network = GCN(4, 3).eval()
+    whole = network(lesson.x, lesson.adjacency)
+    for batch in [*lesson.batches(5), *lesson.singles(3)]:
+        logits = network(batch.x, batch.adjacency)[batch.nodes]
+        assert torch.allclose(logits, whole[numbers(batch)], atol=1e-5)
+        assert batch.x.shape[0] < NUM_NODES or len(batch) > 3
+
+
+def test_a_part_is_about_the_chosen_nodes_in_their_order(lesson: Lesson) -> None:
+    chosen = torch.tensor([7, 0, 22])
+    part = lesson.part(chosen)
+    assert numbers(part) == lesson.nodes[chosen].tolist()
+
+
+@pytest.mark.parametrize(("most", "count"), [(1, 1), (10, 10), (23, 23), (500, 23)])
+def test_singles_are_different_nodes(lesson: Lesson, most: int, count: int) -> None:
+    singles = list(lesson.singles(most))
+    assert [len(single) for single in singles] == [1] * count
+    found = {numbers(single)[0] for single in singles}
+    assert len(found) == count
+    assert found <= set(lesson.nodes.tolist())
+
+
+def test_singles_are_drawn(lesson: Lesson) -> None:
+    assert len({tuple(numbers(single)[0] for single in lesson.singles(3)) for _ in range(5)}) > 1
+
+
+def test_neighbours_are_drawn_in_batches_only(lesson: Lesson) -> None:
+    few = replace(lesson, num_neighbors=1, sums_neighbors=True)
+    (whole,) = few.batches(None)
+    assert whole.adjacency[0].shape == lesson.adjacency[0].shape
+    (batch,) = few.batches(NUM_TRAIN)
+    _, target = batch.adjacency[0]
+    assert int(torch.bincount(target).max()) == 2, "a self-loop and one neighbour"

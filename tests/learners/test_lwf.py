@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.learners import FineTune, Learner, LwF, Observer, Progress
+from hpn.learners.lwf import distillation
+from hpn.streams import TaskStream
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def formula(student: np.ndarray, teacher: np.ndarray, temperature: float) -> float:
+    said, taught = softmax(student / temperature), softmax(teacher / temperature)
+    return float(-(taught * np.log(said)).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 10.0])
+def test_distillation_is_its_formula(temperature: float) -> None:
+    student, teacher = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = distillation(3 * student, teacher, temperature)
+    assert found.item() == pytest.approx(formula(3 * student.numpy(), teacher.numpy(), temperature))
+
+
+def test_the_gradient_vanishes_where_the_answers_agree() -> None:
+    teacher = torch.randn(5, 3)
+    student = (teacher + 2.0).requires_grad_()
+    (slope,) = torch.autograd.grad(distillation(student, teacher, 2.0), student)
+    assert torch.allclose(slope, torch.zeros_like(slope), atol=1e-6)
+
+
+class Watch(Observer):
+    """Writes down the loss, and what it is made of, in the middle of each task."""
+
+    def __init__(self, stream: TaskStream) -> None:
+        self.stream = stream
+        self.teachers: list[dict[str, Tensor] | None] = []
+        self.losses: list[float] = []
+        self.logits: list[Tensor] = []
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        assert isinstance(learner, LwF)
+        if progress.done != 2:
+            return
+        lesson = learner._lesson(self.stream.task(progress.task))
+        teacher = learner.teacher_
+        self.teachers.append(
+            None if teacher is None else {k: v.clone() for k, v in teacher.state_dict().items()}
+        )
+        self.losses.append(learner._loss(lesson).item())
+        with torch.no_grad():
+            self.logits.append(learner.network_(lesson.x, lesson.adjacency)[lesson.nodes].double())
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])
+@pytest.mark.parametrize("scenario", ["task", "class"])
+@pytest.mark.parametrize("tasks", ["0,1;2,3;4,5", "0,1,2;3,4;5"])
+def test_the_loss_by_hand(graph: Graph, backbone: Any, scenario: Any, tasks: str) -> None:
+    """One old term on shared logits; one an earlier task where every class has a logit of its own."""
+    stream = TaskStream(graph, scenario=scenario, tasks=tasks)
+    watch = Watch(stream)
+    learner = LwF(backbone=backbone, epochs=4, lr=0.05, dropout=0.0, strength=3.0, temperature=2.0)
+    for index in range(3):
+        task, widths = stream.task(index), [len(classes) for classes in stream.classes[: index + 1]]
+        starts = np.cumsum([0, *widths])
+        if index > 0:
+            with torch.no_grad():  # the network as it is before the task, so with the old logits only
+                adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
+                old = learner.network_(task.graph.x, adjacency)[task.train].double().numpy()
+        learner.fit_task(task, watch)
+        now = watch.logits[index].numpy()
+        if scenario == "task":
+            own, groups = range(widths[-1]), [range(max(widths[:-1], default=0))]
+        else:
+            own, groups = range(starts[-1]), [range(*starts[at : at + 2]) for at in range(index)]
+        offset = 0 if scenario == "task" else starts[-2]
+        column = [offset + task.classes.index(label) for label in task.train_y.tolist()]
+        expected = -np.log(softmax(now[:, own])[np.arange(len(column)), column]).mean()
+        if index > 0:
+            expected += 3 * sum(formula(now[:, group], old[:, group], 2.0) for group in groups)
+        assert watch.losses[index] == pytest.approx(expected, rel=1e-4), index
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_the_teacher_is_the_network_before_the_task_and_only_there_while_it_is_learned(
+    graph: Graph, scenario: Any
+) -> None:
+    stream = TaskStream(graph, scenario=scenario)
+    watch, learner = Watch(stream), LwF(epochs=4)
+    for index in range(3):
+        before = {k: v.clone() for k, v in learner.network_.state_dict().items()} if index else {}
+        learner.fit_task(stream.task(index), watch)
+        assert learner.teacher_ is None
+        assert "teacher" not in learner.state_dict()
+        teacher = watch.teachers[index]
+        assert (teacher is None) == (index == 0)
+        for name, weight in before.items():
+            assert teacher is not None
+            assert torch.equal(teacher[name][tuple(slice(size) for size in weight.shape)], weight), name
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_without_strength_it_is_fine_tuning(graph: Graph, scenario: Any, batch_size: int | None) -> None:
+    stream = TaskStream(graph, scenario=scenario)
+    learners = [LwF(strength=0.0, epochs=3, batch_size=batch_size), FineTune(epochs=3, batch_size=batch_size)]
+    for learner in learners:
+        for index in range(3):
+            learner.fit_task(stream.task(index))
+    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_great_strength_keeps_the_old_answers_on_the_new_nodes(stream: TaskStream) -> None:
+    def shift(learner: FineTune) -> float:
+        learner.fit_task(stream.task(0))
+        task = stream.task(1)
+        adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
+        before = learner.network_(task.graph.x, adjacency)[task.train].softmax(dim=1).detach()
+        learner.fit_task(task)
+        after = learner.network_(task.graph.x, adjacency)[task.train].softmax(dim=1)
+        return (after - before).abs().mean().item()
+
+    assert shift(LwF(epochs=40, strength=1000.0)) < shift(FineTune(epochs=40)) / 4
