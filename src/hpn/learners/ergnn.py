@@ -10,7 +10,7 @@ are kept is one of the three strategies of :mod:`hpn.learners.experiences`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -97,7 +97,9 @@ class ERGNN(Replay):
             return to_scipy(rows) if is_sparse(rows) else rows.numpy()
         network = self.network_
         with torch.no_grad():
-            parts = [network.embed(part.x, part.adjacency)[part.nodes] for part in self._in_order(lesson)]
+            parts = [
+                network.embed(part.x, part.adjacency)[part.nodes] for part in lesson.in_order(self.batch_size)
+            ]
         return torch.cat(parts).numpy()
 
     def _influence(self, lesson: Lesson) -> Tensor:
@@ -105,12 +107,6 @@ class ERGNN(Replay):
         weights = list(self.network_.parameters())
         parts = [
             influence(F.cross_entropy(self._logits(part), part.target, reduction="none"), weights)
-            for part in self._in_order(lesson)
+            for part in lesson.in_order(self.batch_size)
         ]
         return torch.cat(parts)
-
-    def _in_order(self, lesson: Lesson) -> Iterator[Lesson]:
-        if self.batch_size is None:
-            yield lesson
-        else:
-            yield from map(lesson.part, torch.split(torch.arange(len(lesson)), self.batch_size))

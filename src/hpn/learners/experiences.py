@@ -34,7 +34,7 @@ def nearest_to_mean(points: Features, target: Tensor) -> Tensor:
         members = torch.nonzero(target == label).flatten()
         rows = points[members.numpy()]
         mean = np.asarray(rows.mean(axis=0)).reshape(1, -1)
-        distance[members] = torch.from_numpy(_squared_distances(rows, mean)[:, 0].astype(np.float64))
+        distance[members] = torch.from_numpy(_squared_distances(rows, mean)[:, 0])
     return distance
 
 
@@ -58,9 +58,9 @@ def cover(points: Features, target: Tensor, radius: float) -> Tensor:
         np.sqrt(_squared_distances(points[start : start + ROWS_AT_ONCE], others))
         for start in range(0, count, ROWS_AT_ONCE)
     ]
-    reach = radius * float(np.mean([block.mean() for block in distances]))
+    distance = np.concatenate(distances)
     is_other = target.numpy()[:, None] != labels[None, :]
-    nearby = (np.concatenate(distances) < reach) & is_other
+    nearby = (distance < radius * distance.mean()) & is_other
     return torch.from_numpy(nearby.sum(axis=1).astype(np.float64))
 
 
@@ -111,6 +111,7 @@ def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor, ste
 
 
 def _squared_distances(points: Features, others: np.ndarray) -> np.ndarray:
+    points, others = points.astype(np.float64), others.astype(np.float64)
     squares = points.multiply(points) if hasattr(points, "multiply") else points**2
     own = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
     return np.asarray(np.maximum(own - 2 * np.asarray(points @ others.T) + (others**2).sum(axis=1), 0))

@@ -191,8 +191,9 @@ class FineTune(Learner):
             logits: Tensor = self.network_(query.graph.x, adjacency)[query.nodes]
         else:
             cutter = SubgraphCutter(query.graph.x, adjacency)
-            cuts = (cutter.cut(nodes) for nodes in torch.split(query.nodes, self.batch_size))
-            logits = torch.cat([self.network_(cut.x, cut.adjacency)[cut.rows] for cut in cuts])
+            asked, place = torch.unique(query.nodes, return_inverse=True)
+            cuts = (cutter.cut(nodes) for nodes in torch.split(asked, self.batch_size))
+            logits = torch.cat([self.network_(cut.x, cut.adjacency)[cut.rows] for cut in cuts])[place]
         return logits[:, columns].log_softmax(dim=1)
 
     def _num_outputs(self) -> int:

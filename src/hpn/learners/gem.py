@@ -48,29 +48,34 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
         - ``memories``: ``[num_tasks, n]``
 
     Example:
-        >>> project(torch.tensor([1.0, -1.0]), torch.tensor([[0.0, 2.0]])).tolist()
-        [1.0, 0.0]
-        >>> project(torch.tensor([1.0, 1.0]), torch.tensor([[0.0, 2.0]])).tolist()
+        >>> project(torch.tensor([1.0, -3.0]), torch.tensor([[0.5, 0.5]])).tolist()
+        [2.0, -2.0]
+        >>> project(torch.tensor([1.0, 1.0]), torch.tensor([[0.5, 0.5]])).tolist()
         [1.0, 1.0]
     """
     slopes = (memories @ gradient).double()
     if bool((slopes >= 0).all()):
         return gradient
-    # Gradients of length 1 make the program well-conditioned, whatever the losses; γ scales with them.
+    # Gradients of length 1 suit the solver's tolerances, whatever the losses; γ scales with them.
+    size = gradient.double().norm()
     length = memories.double().norm(dim=1).clamp(min=1e-30)
     rows = memories.double() / length.unsqueeze(1)
     gram = (rows @ rows.T).numpy()
-    gram.flat[:: len(gram) + 1] += 1e-9  # gradients of two tasks may point the same way
-    linear = (rows @ gradient.double()).numpy()
+    gram.flat[:: len(gram) + 1] += 1e-12  # gradients of two tasks may point the same way
+    linear = (rows @ (gradient.double() / size)).numpy()
     unbounded = np.full(len(gram), 1e30)
     weights, _, status, _ = daqp.solve(
-        np.ascontiguousarray(gram), linear, np.zeros((0, len(gram))), unbounded, margin * length.numpy()
+        np.ascontiguousarray(gram),
+        linear,
+        np.zeros((0, len(gram))),
+        unbounded,
+        (margin * length / size).numpy(),
     )
     if status < 0:
         raise FloatingPointError(
             f"the quadratic program of GEM's projection was not solved (DAQP says {status})"
         )
-    corrected: Tensor = gradient.double() + rows.T @ torch.from_numpy(np.asarray(weights))
+    corrected: Tensor = gradient.double() + size * (rows.T @ torch.from_numpy(np.asarray(weights)))
     rounded: Tensor = corrected.to(gradient.dtype)
     return rounded
 

@@ -79,7 +79,7 @@ class TWP(Consolidation):
     def _importance(self, lesson: Lesson) -> Weights:
         of_loss: Weights = {}
         of_topology: Weights = {}
-        for batch in lesson.batches(self.batch_size):
+        for batch in lesson.in_order(self.batch_size):
             share = len(batch) / len(lesson)
             loss = F.cross_entropy(self._logits(batch), batch.target)
             of_loss = add_scaled(of_loss, self._gradients(loss), share)
@@ -93,6 +93,11 @@ class TWP(Consolidation):
         }
 
     def _topology(self, batch: Lesson) -> Tensor:
-        """Mean over nodes of the squared length of what each takes from its neighbours (T)."""
+        """Mean over nodes of the squared length of what each takes from its neighbours (T).
+
+        In a mini-batch, over the nodes whose neighbours are there.
+        """
         layers = self.network_.structure(batch.x, batch.adjacency)
-        return torch.stack([layer.square().sum() for layer in layers]).sum() / batch.x.shape[0]
+        count = batch.x.shape[0] if batch.num_complete is None else batch.num_complete
+        kept = [layer[:count] if self.network_.sums_neighbors else layer for layer in layers]
+        return torch.stack([layer.square().sum() for layer in kept]).sum() / count

@@ -73,11 +73,17 @@ class Backbone(nn.Module):
     def structure(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
         """What each layer takes from the topology: attention to neighbours, or their features summed.
 
+        Nothing is dropped, in training either.
+
         Shapes:
             - each: ``[num_entries, num_heads]`` or ``[num_nodes, width]``
         """
-        hidden = self.activation(self.first(x, *adjacency))
-        return [self._gathered(self.first, x, adjacency), self._gathered(self.second, hidden, adjacency)]
+        was_training = self.training
+        self.eval()
+        hidden = self.embed(x, adjacency)
+        layers = [self._gathered(self.first, x, adjacency), self._gathered(self.second, hidden, adjacency)]
+        self.train(was_training)
+        return layers
 
     def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
         raise NotImplementedError
@@ -218,6 +224,8 @@ def grow_outputs(network: Backbone, num_outputs: int) -> Backbone:
     old = dict(network.named_parameters())
     with torch.no_grad():
         for name, parameter in grown.named_parameters():
+            if "att_" in name:
+                parameter.zero_()  # attention sums over outputs: new ones are not to change it yet
             block = tuple(slice(size) for size in old[name].shape)
             parameter[block] = old[name]
     return grown

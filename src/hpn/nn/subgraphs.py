@@ -20,14 +20,17 @@ HOPS = 2
 class Subgraph:
     """A part of a graph.
 
-    Shapes:
-        - ``x``: ``[num_nodes, num_features]``
-        - ``rows``: rows of ``x`` that were asked for, in the order asked
+    Args:
+        x: Features ``[num_nodes, num_features]``.
+        adjacency: Entries and weights.
+        rows: Rows of ``x`` that were asked for, in the order asked.
+        num_complete: So many rows, the first, have all neighbours they are to have; those after have none.
     """
 
     x: Tensor
     adjacency: Adjacency
     rows: Tensor
+    num_complete: int
 
 
 class SubgraphCutter:
@@ -91,7 +94,8 @@ class SubgraphCutter:
         if self.num_neighbors is not None and self.sums_neighbors:
             scale = torch.cat(scales)
             weights = tuple(weight * scale for weight in weights) or (scale,)
-        return Subgraph(select_rows(self.x, inside), (edge_index, *weights), torch.arange(len(nodes)))
+        x = select_rows(self.x, inside)
+        return Subgraph(x, (edge_index, *weights), torch.arange(len(nodes)), count - len(frontier))
 
     def _entries(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Entries that lead to ``nodes``, where each leads, and by how much its weight grows."""
