@@ -280,6 +280,8 @@ def print_tuned(tuned: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_row("chosen", Text(_pairs(tuned["settings"]) or "the defaults; there is nothing to search"))
     trials = f"best of {len(tuned['trials'])} trials, number {tuned['best']}, seeds {_seeds(tuned)}"
+    if tuned["best"] == 0 and len(tuned["trials"]) > 1:
+        trials += f"; none beats the defaults by more than the standard error of {tuned['noise']:.1f}"
     table.add_row("validation AM", f"{_spread(tuned['validation_am'])}  ({trials})")
     default = tuned["trials"][0]["am"]
     table.add_row("with defaults", _spread(default))

@@ -60,7 +60,10 @@ def test_a_recipe_is_read_as_it_was_written(tmp_path: Path) -> None:
     recipe = small_recipe(
         settings={"lr": 1e-05, "epochs": 20},
         chosen=Chosen(
+            tuned_for="remembering",
             validation_am=Spread(80.0, 1.5),
+            default_am=Spread(70.0, 1.0),
+            noise=1.25,
             trials=6,
             seeds=[0, 1],
             space={"lr": {"low": 1e-5, "high": 0.1, "scale": "log"}, "epochs": [20, 50]},

@@ -34,6 +34,8 @@ class Chosen(_Part):
         tuned_for: ``remembering`` (all tasks, asked about after the last) or ``learning`` (each task, asked
             about right after it was learned).
         validation_am: Accuracy mean on validation nodes over the tuning seeds.
+        default_am: The same with the learner's defaults; ``None`` if they failed.
+        noise: Standard error of such a mean; who does not beat the defaults by more is not chosen.
         trials: Settings tried.
         seeds: Tuning seeds.
         space: What was searched.
@@ -43,6 +45,8 @@ class Chosen(_Part):
 
     tuned_for: Literal["remembering", "learning"]
     validation_am: Spread
+    default_am: Spread | None
+    noise: float
     trials: int
     seeds: list[int]
     space: dict[str, Any]

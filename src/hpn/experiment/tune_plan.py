@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,17 +29,26 @@ class TunePlan:
         space: What is searched.
         fixed: Settings that are given and not searched, options of the data set included.
         seeds: Seeds that a trial is averaged over.
+        num_val: Validation nodes of all tasks.
     """
 
     config: RunConfig
     space: Space
     fixed: dict[str, Any]
     seeds: tuple[int, ...]
+    num_val: int
 
     @property
     def defaults(self) -> Settings:
         """The settings of the first trial."""
         return {name: self.config.params[name] for name in self.space}
+
+    def noise(self, am: float) -> float:
+        """Standard error of an accuracy mean in per cent that comes from so many validation nodes.
+
+        As if nodes were drawn independently and all tasks were of one size.
+        """
+        return math.sqrt(am * (100 - am) / self.num_val)
 
     def with_settings(self, settings: Settings) -> RunConfig:
         """The run with these settings."""
@@ -93,9 +103,10 @@ def make_plan(
     check_space(learner)
     space = {name: choice for name, choice in learner.search_space.items() if name not in fixed}
     stream = config.make_stream(graph, 0)
-    for index in range(len(stream)):
-        if not len(stream.task(index).val):
+    counts = [len(stream.task(index).val) for index in range(len(stream))]
+    for index, count in enumerate(counts):
+        if not count:
             raise ConfigError(
                 f"task {index} of {dataset} has no validation nodes, and tuning chooses by them"
             )
-    return TunePlan(config, space, fixed, tuple(range(seeds))), graph
+    return TunePlan(config, space, fixed, tuple(range(seeds)), sum(counts)), graph

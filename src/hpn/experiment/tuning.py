@@ -144,12 +144,16 @@ class _Search:
         self._meter.end_trials(len(self.settings))
 
     def best(self) -> int:
-        """The trial with the highest validation AM; of equal ones, the first."""
+        """The trial with the highest validation AM; the first of equal ones.
+
+        The defaults, if it does not beat them by more than the standard error.
+        """
         best = max(range(len(self.values)), key=lambda trial: (self.values[trial], -trial))
         if self.values[best] == -math.inf:
             errors = [found.error for found in self.evaluations(0) if found.error]
             raise ConfigError(f"every trial failed, the first with {errors[0]}")
-        return best
+        gain = self.values[best] - self.values[0]
+        return best if gain > self.plan.noise(self.values[best]) else 0
 
     def measure(self, trial: int, num_seeds: int, graph: Graph, folder: Path) -> dict[str, Any]:
         """Run the settings of a trial as ``hpn run`` does, evaluating on test nodes."""
@@ -202,6 +206,10 @@ def _recipe(
         chosen=Chosen(
             tuned_for=LEARNERS[config.method].tuned_for,
             validation_am=_spread(summarize([found.am for found in search.evaluations(best)])),
+            default_am=_spread(summarize([found.am for found in search.evaluations(0)]))
+            if all(found.am is not None for found in search.evaluations(0))
+            else None,
+            noise=round(plan.noise(max(search.values)), 4),
             trials=len(search.settings),
             seeds=list(plan.seeds),
             space=plan.describe_space(),
@@ -260,6 +268,7 @@ def _tuned(
         "best": best,
         "settings": recipe.settings,
         "validation_am": trials[best]["am"],
+        "noise": search.plan.noise(max(search.values)),
         "trials": trials,
         "result": result,
         "published": None if recipe.published is None else recipe.published.model_dump(mode="json"),
