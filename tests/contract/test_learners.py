@@ -234,6 +234,7 @@ def test_state_is_complete_and_plain(name: str, choice: dict[str, Any], graph: G
     for query in queries(stream, after=1):
         assert torch.equal(loaded.predict_scores(query), learner.predict_scores(query))
     assert loaded.num_parameters == learner.num_parameters > 0
+    assert loaded.num_stored == learner.num_stored > 0
     fit_on = stream.task(2, with_past=learner.sees_past)
     assert_same_state(learner.fit_task(fit_on).state_dict(), loaded.fit_task(fit_on).state_dict())
 

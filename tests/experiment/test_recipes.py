@@ -9,7 +9,8 @@ import yaml
 
 from hpn.errors import ConfigError
 from hpn.experiment import recipes, resolve_config, run
-from hpn.experiment.published import Spread
+from hpn.experiment.comparison_cells import choose_cells
+from hpn.experiment.published import Spread, published_cell
 from hpn.experiment.recipes import (
     Chosen,
     Ours,
@@ -210,3 +211,22 @@ def test_the_recipes_in_the_package_can_be_used() -> None:
         resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
         assert recipe.chosen is not None
         assert recipe.ours is not None
+
+
+@pytest.mark.parametrize("dataset", ["digits", "cora", "citeseer", "actor"])
+def test_every_method_and_backbone_comes_with_a_recipe(dataset: str) -> None:
+    for method, backbone in choose_cells():
+        recipe = find_recipe(dataset, method, backbone, "task")
+        assert recipe is not None, (dataset, method, backbone)
+        assert (recipe.dataset, recipe.method, recipe.backbone) == (dataset, method, backbone)
+        assert recipe.chosen is not None
+        assert set(recipe.settings) == set(LEARNERS[method].search_space), "what is searched now"
+        assert recipe.chosen.space == {
+            name: choice.describe() for name, choice in LEARNERS[method].search_space.items()
+        }
+        assert recipe.ours is not None
+        assert recipe.ours.seeds == [0, 1, 2, 3, 4]
+        cell = published_cell(dataset, method, backbone)
+        assert (recipe.published is None) == (cell is None)
+        if recipe.published is not None and cell is not None:
+            assert (recipe.published.am, recipe.published.fm) == (cell.am, cell.fm)

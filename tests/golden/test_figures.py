@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hpn.experiment import run
+from hpn.experiment.published import published_cell
 
 pytestmark = pytest.mark.slow
 
@@ -45,10 +46,24 @@ def test_joint(dataset: str, at_least: float, data_root: Path, tmp_path: Path) -
     assert measure(dataset, "joint", data_root, tmp_path)["am"]["mean"] >= at_least
 
 
-def test_finetune_forgets(data_root: Path, tmp_path: Path) -> None:
-    result = measure("cora", "finetune", data_root, tmp_path)
-    assert result["fm"]["mean"] < -15
-    assert min(matrix[i][i] for matrix in result["matrices"] for i in range(3)) > 80
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])
+@pytest.mark.parametrize(("dataset", "forgets", "learns"), [("cora", -15, 80), ("citeseer", -8, 55)])
+def test_finetune_forgets(
+    dataset: str, forgets: float, learns: float, backbone: str, data_root: Path, tmp_path: Path
+) -> None:
+    result = measure(dataset, "finetune", data_root, tmp_path, backbone=backbone)
+    assert result["fm"]["mean"] < forgets
+    assert min(matrix[i][i] for matrix in result["matrices"] for i in range(3)) > learns
+
+
+@pytest.mark.parametrize("method", ["ewc", "lwf", "gem", "mas", "ergnn", "twp"])
+def test_rivals_are_no_weaker_than_the_papers(method: str, data_root: Path, tmp_path: Path) -> None:
+    """One backbone on one data set; docs/learners.md has all, from `hpn compare`."""
+    result = measure("cora", method, data_root, tmp_path)
+    cell = published_cell("cora", method, "gcn")
+    assert cell is not None
+    assert result["am"]["mean"] > cell.am.mean
+    assert result["recipe"] == f"cora/{method}-gcn"
 
 
 def test_digits_needs_no_data(tmp_path: Path) -> None:

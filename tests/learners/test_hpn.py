@@ -293,3 +293,12 @@ def test_features_that_are_all_alike(graph: Graph, value: float) -> None:
     query, _ = stream.query(task=0, after=0, evaluate="oracle")
     scores = fit(HPN(epochs=1), stream, tasks=1).predict_scores(query)
     assert bool(torch.isfinite(scores).all())
+
+
+def test_stored_numbers_leave_out_extractors_that_no_task_uses(stream: TaskStream) -> None:
+    for num_extractors in (8, 16):
+        learner = HPN(num_extractors=num_extractors)
+        learner.fit_task(stream.task(0))
+        founders, counters = sum(learner.prototype_counts.values()), 3
+        axes = learner.settings().dim ** 2
+        assert learner.num_stored == learner.num_parameters + founders + counters + axes

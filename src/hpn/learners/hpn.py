@@ -127,6 +127,13 @@ class HPN(HPNParams, Learner):
         vectors = num_extractors * self.num_features_ + sum(self.prototype_counts.values())
         return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
 
+    @property
+    def num_stored(self) -> int:
+        """What must be kept between tasks; extractors that no task uses yet are what the seed draws."""
+        s = self.settings()
+        num_unused = 2 * s.num_extractors - sum(len(used) for used in self._used())
+        return super().num_stored - num_unused * self.num_features_ * s.dim
+
     def is_certified(self, task: int) -> bool:
         """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
         return self._certificate(task) == self.certificates_[task]
