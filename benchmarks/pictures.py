@@ -2,23 +2,56 @@
 
 for m in hpn finetune ncm probe joint; do hpn run cora --method $m --seeds 5 --out runs/cora-$m; done
 python benchmarks/pictures.py runs/cora-finetune runs/cora-hpn runs/cora-ncm runs/cora-probe runs/cora-joint
+
+hpn compare cora --methods all --seeds 5
+python benchmarks/pictures.py runs/compare-cora-*/comparison.json
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from hpn.report import accuracy_svg, load_result, matrix_svg
+from hpn.report.comparison_chart import Interval, intervals_svg
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
 def main() -> None:
-    results = [load_result(Path(folder)) for folder in sys.argv[1:]]
-    if not results:
-        sys.exit("give run folders; the first one's matrix is drawn, and the accuracies of all")
+    given = [Path(name) for name in sys.argv[1:]]
+    if not given:
+        sys.exit(
+            "give run folders (the first one's matrix is drawn, and the accuracies of all) or comparisons"
+        )
     IMAGES.mkdir(exist_ok=True)
+    for file in given:
+        if file.suffix == ".json":
+            draw_comparison(json.loads(file.read_text()))
+    folders = [path for path in given if path.suffix != ".json"]
+    if folders:
+        draw_runs([load_result(folder) for folder in folders])
+
+
+def draw_comparison(table: dict[str, Any]) -> None:
+    rows = [
+        Interval(
+            " ".join(word for word in (row["method"], row["backbone"]) if word),
+            row["backbone"],
+            row["am"],
+            row["published"] and row["published"]["am"],
+        )
+        for row in table["rows"]
+    ]
+    title = f"AM on {table['dataset']}, %: ours filled, the paper's hollow"
+    file = IMAGES / f"comparison-{table['dataset']}.svg"
+    file.write_text(intervals_svg(rows, title=title, ceiling=100.0))
+    print(f"wrote {file.name} to {IMAGES}")
+
+
+def draw_runs(results: list[dict[str, Any]]) -> None:
     (IMAGES / "accuracy.svg").write_text(accuracy_svg(results))
     name = f"{results[0]['method']} on {results[0]['dataset']}"
     (IMAGES / "matrix.svg").write_text(matrix_svg(results[0], title=f"Accuracy of {name}, %"))

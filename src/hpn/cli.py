@@ -19,8 +19,6 @@ from hpn.errors import ConfigError, HPNError
 if TYPE_CHECKING:
     from types import FrameType
 
-    from hpn.experiment import Watcher
-
 app = typer.Typer(
     name="hpn",
     help="Continual learning on graphs that keep growing.",
@@ -93,7 +91,7 @@ def run(
     """
     from hpn import display, experiment
 
-    with _progress(quiet) as watcher:
+    with _progress("run", quiet) as watcher:
         result = experiment.run(
             dataset,
             method=method,
@@ -154,7 +152,7 @@ def compare(
     from hpn.experiment.parallel import default_workers
     from hpn.report.comparison import write_comparison
 
-    with _comparison_progress(quiet) as watcher:
+    with _progress("compare", quiet) as watcher:
         comparison = experiment.compare(
             dataset,
             methods=methods or "all",
@@ -218,7 +216,7 @@ def tune(
     from hpn import display, experiment
     from hpn.experiment.parallel import default_workers
 
-    with _tuning_progress(quiet) as watcher:
+    with _progress("tune", quiet) as watcher:
         tuned = experiment.tune(
             dataset,
             method=method,
@@ -390,47 +388,22 @@ def _message(error: Exception) -> str:
     return str(formatted).rstrip(".")
 
 
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Any:
-    from hpn.display import LiveProgress, PlainProgress
-    from hpn.experiment import Watcher
+def _progress(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
+    """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
+    from hpn import display, experiment
 
-    silent: Watcher = Watcher()
-    if quiet:
-        yield silent
-    elif sys.stderr.isatty():
-        with LiveProgress() as live:
-            yield live
+    watchers: dict[str, tuple[Any, Any, Any]] = {
+        "run": (experiment.Watcher, display.LiveProgress, display.PlainProgress),
+        "compare": (experiment.ComparisonWatcher, display.LiveComparison, display.PlainComparison),
+        "tune": (experiment.TuneWatcher, display.LiveTuning, display.PlainTuning),
+    }
+    silent, live, plain = watchers[what]
+    context: contextlib.AbstractContextManager[Any]
+    if not quiet and sys.stderr.isatty():
+        context = live()
     else:
-        yield PlainProgress()
-
-
-@contextlib.contextmanager
-def _comparison_progress(quiet: bool) -> Any:
-    from hpn.display import LiveComparison, PlainComparison
-    from hpn.experiment import ComparisonWatcher
-
-    if quiet:
-        yield ComparisonWatcher()
-    elif sys.stderr.isatty():
-        with LiveComparison() as live:
-            yield live
-    else:
-        yield PlainComparison()
-
-
-@contextlib.contextmanager
-def _tuning_progress(quiet: bool) -> Any:
-    from hpn.display import LiveTuning, PlainTuning
-    from hpn.experiment import TuneWatcher
-
-    if quiet:
-        yield TuneWatcher()
-    elif sys.stderr.isatty():
-        with LiveTuning() as live:
-            yield live
-    else:
-        yield PlainTuning()
+        context = contextlib.nullcontext(silent() if quiet else plain())
+    return context
 
 
 def _recipe(file: Path | None, no_recipe: bool) -> Path | str | None:

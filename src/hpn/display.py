@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -24,6 +24,9 @@ from hpn.report.comparison_table import (
     row_label,
     table_columns,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PLAIN_SECONDS = 5.0
 MOST_TASKS_IN_MATRIX = 12
@@ -136,12 +139,14 @@ class PlainComparison(ComparisonWatcher):
         sys.stderr.flush()
 
 
-class LiveComparison(ComparisonWatcher):
-    """A bar for the jobs of a comparison, with what runs; use as a context manager."""
+class _OneBar:
+    """A bar with a note; use as a context manager."""
+
+    counted: str
 
     def __init__(self) -> None:
         self._bars = Progress(
-            TextColumn("cells × seeds"),
+            TextColumn(self.counted),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -149,14 +154,23 @@ class LiveComparison(ComparisonWatcher):
             console=Console(stderr=True),
             transient=True,
         )
-        self._jobs = self._bars.add_task("", total=None, note="loading")
+        self._bar = self._bars.add_task("", total=None, note="loading")
 
-    def __enter__(self) -> LiveComparison:
+    def __enter__(self) -> Self:
         self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
+
+    def _move(self, done: int, total: int, note: str) -> None:
+        self._bars.update(self._bar, completed=done, total=total, note=note)
+
+
+class LiveComparison(_OneBar, ComparisonWatcher):
+    """A bar for the jobs of a comparison, with what runs."""
+
+    counted = "cells × seeds"
 
     def moved(self, progress: ComparisonProgress) -> None:
         """Move the bar; failures stay on the screen above it."""
@@ -164,7 +178,7 @@ class LiveComparison(ComparisonWatcher):
             self._bars.console.print(Text(f"{progress.last} failed: {progress.error}", style="red"))
         left = f"{_duration(progress.remaining)} left · " if progress.remaining else ""
         note = f"{left}{', '.join(progress.running)}" if progress.running else ""
-        self._bars.update(self._jobs, completed=progress.done, total=progress.total, note=note)
+        self._move(progress.done, progress.total, note)
 
 
 class PlainTuning(TuneWatcher):
@@ -181,33 +195,14 @@ class PlainTuning(TuneWatcher):
             self._said = time.monotonic()
 
 
-class LiveTuning(TuneWatcher):
-    """A bar for the evaluations of a search; use as a context manager."""
+class LiveTuning(_OneBar, TuneWatcher):
+    """A bar for the evaluations of a search."""
 
-    def __init__(self) -> None:
-        self._bars = Progress(
-            TextColumn("trials × seeds"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}", style="dim", markup=False),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._evaluations = self._bars.add_task("", total=None, note="loading")
-
-    def __enter__(self) -> LiveTuning:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+    counted = "trials × seeds"
 
     def moved(self, progress: TuneProgress) -> None:
         """Move the bar."""
-        self._bars.update(
-            self._evaluations, completed=progress.done, total=progress.total, note=_tuning_words(progress)
-        )
+        self._move(progress.done, progress.total, _tuning_words(progress))
 
 
 def print_result(result: dict[str, Any]) -> None:

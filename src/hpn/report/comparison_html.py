@@ -17,7 +17,7 @@ from hpn.report.comparison_table import (
     table_notes,
 )
 from hpn.report.format import esc
-from hpn.report.style import SCRIPT, content_policy, page_css
+from hpn.report.page import frame_page
 from hpn.report.svg import swatch
 from hpn.report.wording import TERMS, explanation, plural, setting
 
@@ -45,14 +45,7 @@ def comparison_html(comparison: Comparison) -> str:
         f'<ul class="chips">{chips}</ul><p class="note">{esc(explanation(comparison))}</p></header>'
         f"<main>{_table(comparison)}{_charts(comparison)}{_again(comparison)}{_terms()}</main>"
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{esc(content_policy())}">\n'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{esc(title)}</title>\n<style>{page_css()}</style>\n</head>\n"
-        f'<body>\n<div class="page">{body}</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n'
-    )
+    return frame_page(title, body)
 
 
 def _table(comparison: Comparison) -> str:

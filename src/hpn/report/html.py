@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hpn.errors import DataError, HPNError
 from hpn.report.format import esc
+from hpn.report.page import frame_page
 from hpn.report.results import FILE_NAME, Result, group_results, load_result
 from hpn.report.sections import Group, group_section, summary_section
-from hpn.report.style import SCRIPT, content_policy, page_css
 from hpn.report.wording import EDGES, EVALUATIONS, TERMS, headline, lead
 
 
@@ -52,14 +52,7 @@ def render_page(results: Sequence[Result]) -> str:
         f'<p class="lead">{esc(lead(results, len(groups)))}</p></header>'
         f"<main>{summary_section(groups)}{''.join(map(group_section, groups))}{_terms()}</main>"
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{esc(content_policy())}">\n'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{esc(title)}</title>\n<style>{page_css()}</style>\n</head>\n"
-        f'<body>\n<div class="page">{body}</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n'
-    )
+    return frame_page(title, body)
 
 
 def _terms() -> str:
