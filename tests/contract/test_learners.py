@@ -22,22 +22,23 @@ from hpn.streams import GraphView, Query, Task, TaskStream
 
 NETWORKS = [name for name in LEARNERS if "backbone" in declared_params(LEARNERS[name])]
 
-QUICK: dict[str, dict[str, Any]] = {name: {"epochs": 8} for name in NETWORKS}
+QUICK: dict[str, dict[str, Any]] = {name: {"epochs": 4} for name in NETWORKS}
 """Settings that make a learner fast enough for tests; the defaults elsewhere."""
 QUICK["ewc"] |= {"num_samples": 5}
 QUICK["mas"] |= {"num_samples": 5}
 QUICK["ridge"] = {"width": 200}
+QUICK["probe"] = {"max_hops": 1}
 
 ENOUGH: dict[str, dict[str, Any]] = {name: {"epochs": 50} for name in NETWORKS}
 """Settings that make a learner good."""
 
-STEPS = {"hpn": 7, **dict.fromkeys(NETWORKS, 3)}
+STEPS = {"hpn": 7, **dict.fromkeys(NETWORKS, 2)}
 """The step after which a learner of several steps a task is interrupted."""
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "hpn": {
         "best": {},
-        "paper": {"preset": "paper"},
+        "paper": {"preset": "paper", "epochs": 45},
         "means": {"slots": "means", "warmup": "epochs", "epochs": 24, "warmup_epochs": 5, "lr": 0.1},
         "pairs": {"num_selected": 2, "retention": "paper"},
     }
