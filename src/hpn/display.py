@@ -217,6 +217,8 @@ def print_result(result: dict[str, Any]) -> None:
         summary.add_row(name, _spread(result[key]), style="bold" if key == "am" else "")
     summary.add_row("class-balanced AM", _spread(result["balanced"]["am"]))
     summary.add_row("parameters", f"{result['parameters']:,}")
+    if result.get("stored"):
+        summary.add_row("kept between tasks", f"{result['stored']:,} numbers")
     if result.get("prototypes"):
         counts = ", ".join(f"{num:g} {level}" for level, num in result["prototypes"].items())
         summary.add_row("prototypes", counts)
