@@ -31,6 +31,7 @@ QUICK["probe"] = {"max_hops": 1}
 
 ENOUGH: dict[str, dict[str, Any]] = {name: {"epochs": 50} for name in NETWORKS}
 """Settings that make a learner good."""
+ENOUGH["probe"] = {"max_hops": 3}
 
 STEPS = {"hpn": 7, **dict.fromkeys(NETWORKS, 2)}
 """The step after which a learner of several steps a task is interrupted."""
@@ -38,7 +39,7 @@ STEPS = {"hpn": 7, **dict.fromkeys(NETWORKS, 2)}
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "hpn": {
         "best": {},
-        "paper": {"preset": "paper", "epochs": 45},
+        "paper": {"preset": "paper"},
         "means": {"slots": "means", "warmup": "epochs", "epochs": 24, "warmup_epochs": 5, "lr": 0.1},
         "pairs": {"num_selected": 2, "retention": "paper"},
     }

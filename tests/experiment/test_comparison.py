@@ -239,6 +239,7 @@ def test_interrupted_it_goes_on(tmp_path: Path, ran: list[str], monkeypatch: pyt
     assert not graphs, "the graph is not kept"
 
 
+@pytest.mark.slow
 def test_killed_with_two_workers_it_goes_on_and_gives_what_one_worker_gives(tmp_path: Path) -> None:
     settings = {**DATA, "hpn.epochs": 40}
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
