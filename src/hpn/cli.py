@@ -390,12 +390,12 @@ def _message(error: Exception) -> str:
 
 def _progress(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
-    from hpn import display, experiment
+    from hpn import experiment, progress
 
     watchers: dict[str, tuple[Any, Any, Any]] = {
-        "run": (experiment.Watcher, display.LiveProgress, display.PlainProgress),
-        "compare": (experiment.ComparisonWatcher, display.LiveComparison, display.PlainComparison),
-        "tune": (experiment.TuneWatcher, display.LiveTuning, display.PlainTuning),
+        "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),
+        "compare": (experiment.ComparisonWatcher, progress.LiveComparison, progress.PlainComparison),
+        "tune": (experiment.TuneWatcher, progress.LiveTuning, progress.PlainTuning),
     }
     silent, live, plain = watchers[what]
     context: contextlib.AbstractContextManager[Any]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from hpn.display import LiveTuning, print_tuned
+from hpn.display import print_tuned
 from hpn.errors import ConfigError, RunFolderError
 from hpn.evaluation import evaluate
 from hpn.experiment import TuneProgress, TuneWatcher, run, tune
@@ -19,6 +19,7 @@ from hpn.experiment.trials import Evaluation, Job, TrialBook, evaluate_job
 from hpn.experiment.tune_plan import make_plan
 from hpn.learners import NCM
 from hpn.params import LogRange, OneOf
+from hpn.progress import LiveTuning
 from hpn.streams import TaskStream
 
 SPACE = {"max_hops": OneOf(0, 1, 2, 3), "temperature": LogRange(0.01, 1.0)}
