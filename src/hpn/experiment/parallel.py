@@ -11,6 +11,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -129,6 +130,7 @@ class Workers:
 
     def _start(self, count: int) -> None:
         context = multiprocessing.get_context("spawn")
+        resource_tracker.ensure_running()  # or the first start does it, and unblocks signals again
         while len(self._processes) < count:
             ours, theirs = context.Pipe()
             process = context.Process(target=_work, args=(theirs,), daemon=True)
