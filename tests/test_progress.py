@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hpn.evaluation import Row
-from hpn.experiment import ComparisonProgress, ComparisonWatcher, Watcher
+from hpn.experiment import BatchProgress, BatchWatcher, Watcher
 from hpn.learners import Progress
 from hpn.progress import LiveComparison, LiveProgress, PlainComparison, PlainProgress
 
@@ -51,11 +51,11 @@ def test_bars_go_to_standard_error(
         assert word in text
 
 
-def play_comparison(watcher: ComparisonWatcher) -> None:
-    watcher.moved(ComparisonProgress(2, 5, ("ewc gcn seed 0", "ncm seed 1")))
-    watcher.moved(ComparisonProgress(3, 5, ("ncm seed 1", "[b]twp"), last="ewc gcn seed 0", remaining=600.0))
-    watcher.moved(ComparisonProgress(4, 5, ("[b]twp",), "ncm seed 1", "no [i]memory", remaining=5.0))
-    watcher.moved(ComparisonProgress(5, 5, (), "[b]twp", remaining=0.0))
+def play_comparison(watcher: BatchWatcher) -> None:
+    watcher.moved(BatchProgress(2, 5, ("ewc gcn seed 0", "ncm seed 1")))
+    watcher.moved(BatchProgress(3, 5, ("ncm seed 1", "[b]twp"), last="ewc gcn seed 0", remaining=600.0))
+    watcher.moved(BatchProgress(4, 5, ("[b]twp",), "ncm seed 1", "no [i]memory", remaining=5.0))
+    watcher.moved(BatchProgress(5, 5, (), "[b]twp", remaining=0.0))
 
 
 def test_plain_lines_of_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_the_bar_of_a_comparison(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     with LiveComparison() as bar:
-        bar.moved(ComparisonProgress(1, 5, ("ewc [b]gcn",), "x", "no [i]memory", remaining=7260.0))
+        bar.moved(BatchProgress(1, 5, ("ewc [b]gcn",), "x", "no [i]memory", remaining=7260.0))
         bar._bars.refresh()
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from hpn.evaluation import Row
-from hpn.experiment import ComparisonProgress, ComparisonWatcher, TuneProgress, TuneWatcher, Watcher
+from hpn.experiment import BatchProgress, BatchWatcher, TuneProgress, TuneWatcher, Watcher
 from hpn.learners import Progress as LearnerProgress
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ class LiveProgress(Watcher):
         self._bars.advance(self._seeds)
 
 
-class PlainComparison(ComparisonWatcher):
+class PlainComparison(BatchWatcher):
     """One line a job, for logs and pipes."""
 
-    def moved(self, progress: ComparisonProgress) -> None:
+    def moved(self, progress: BatchProgress) -> None:
         """Say what has ended and how much is left."""
         line = f"{progress.done}/{progress.total}: "
         if progress.last is None:
@@ -155,18 +155,24 @@ class _OneBar:
         self._bars.update(self._bar, completed=done, total=total, note=note)
 
 
-class LiveComparison(_OneBar, ComparisonWatcher):
+class LiveComparison(_OneBar, BatchWatcher):
     """A bar for the jobs of a comparison, with what runs."""
 
     counted = "cells × seeds"
 
-    def moved(self, progress: ComparisonProgress) -> None:
+    def moved(self, progress: BatchProgress) -> None:
         """Move the bar; failures stay on the screen above it."""
         if progress.error:
             self._bars.console.print(Text(f"{progress.last} failed: {progress.error}", style="red"))
         left = f"{_duration(progress.remaining)} left · " if progress.remaining else ""
         note = f"{left}{', '.join(progress.running)}" if progress.running else ""
         self._move(progress.done, progress.total, note)
+
+
+class LiveReproduction(LiveComparison):
+    """A bar for the runs of all experiments, with what runs."""
+
+    counted = "runs × seeds"
 
 
 class PlainTuning(TuneWatcher):

@@ -13,20 +13,20 @@ import pytest
 import hpn
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment import (
-    ComparisonProgress,
-    ComparisonWatcher,
+    BatchProgress,
+    BatchWatcher,
     compare,
     comparison_cells,
-    comparison_jobs,
     resolve_config,
     run,
 )
 from hpn.experiment import comparison as comparison_module
 from hpn.experiment import graphs as graphs_module
+from hpn.experiment import jobs as jobs_module
 from hpn.experiment.comparison_cells import Cell, choose_cells, resolve_cells
-from hpn.experiment.comparison_jobs import Batch, Job, run_job
 from hpn.experiment.folder import open_run_folder
 from hpn.experiment.graphs import graphs
+from hpn.experiment.jobs import Batch, Job, JobEnd, run_job
 from hpn.experiment.parallel import WorkerError
 from hpn.experiment.published import Spread, published_cell
 from hpn.learners import LEARNERS, Learner
@@ -51,11 +51,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the jobs that ran, in this process."""
     names: list[str] = []
 
-    def count(job: Job) -> str | None:
+    def count(job: Job) -> JobEnd:
         names.append(str(job))
         return run_job(job)
 
-    monkeypatch.setattr(comparison_jobs, "run_job", count)
+    monkeypatch.setattr(jobs_module, "run_job", count)
     return names
 
 
@@ -225,8 +225,8 @@ def test_interrupted_it_goes_on(tmp_path: Path, ran: list[str], monkeypatch: pyt
     whole = quick(tmp_path / "whole", seeds=2)
     ran.clear()
 
-    class Stop(ComparisonWatcher):
-        def moved(self, progress: ComparisonProgress) -> None:
+    class Stop(BatchWatcher):
+        def moved(self, progress: BatchProgress) -> None:
             if progress.done == 3:
                 raise KeyboardInterrupt
 
@@ -263,15 +263,15 @@ def test_a_killed_worker_costs_what_was_under_way(monkeypatch: pytest.MonkeyPatc
 
     def fake(function: Any, given: list[Job], *, workers: int, on_done: Any) -> None:
         rounds.append([job.seed for job in given])
-        on_done(1, None)
+        on_done(1, JobEnd(None, 1.0))
         if len(rounds) == 1:
             raise WorkerError("a worker process ended")
         for index in {*range(len(given))} - {1}:
-            on_done(index, None)
+            on_done(index, JobEnd(None, 1.0))
 
-    monkeypatch.setattr(comparison_jobs, "run_parallel", fake)
-    seen: list[ComparisonProgress] = []
-    watcher = ComparisonWatcher()
+    monkeypatch.setattr(jobs_module, "run_parallel", fake)
+    seen: list[BatchProgress] = []
+    watcher = BatchWatcher()
     monkeypatch.setattr(watcher, "moved", seen.append)
     ended: dict[int, str | None] = {}
     batch = Batch(jobs, workers=2, total=8, watcher=watcher)
@@ -306,7 +306,7 @@ def test_a_process_loads_the_graph_once(tmp_path: Path, monkeypatch: pytest.Monk
     for config in configs:
         folder = tmp_path / config.method
         folder.mkdir()
-        assert run_job(Job(config, 0, folder, None)) is None
+        assert run_job(Job(config, 0, folder, None)).error is None
     graphs.clear()
     assert loads == ["synthetic"]
 

@@ -50,3 +50,27 @@ def test_what_does_not_apply_is_null() -> None:
     assert joint["am"]["mean"] == 75.0
     one_task = combine("ncm", seed_result([[80.0]]))
     assert (one_task["fm"], one_task["ars"]) == (None, None)
+
+
+def test_growth_is_the_mean_and_the_most_over_seeds() -> None:
+    def step(parameters: int, atomic: int) -> dict[str, Any]:
+        return {"parameters": parameters, "stored": 2 * parameters, "prototypes": {"atomic": atomic}}
+
+    matrix = [[80.0], [60.0, 90.0]]
+    seeds = [
+        seed_result(matrix, growth=[step(10, 1), step(20, 3)], prototypes={"atomic": 3}, parameter_bound=99),
+        seed_result(matrix, growth=[step(12, 2), step(30, 7)], prototypes={"atomic": 7}, parameter_bound=99),
+    ]
+    result = combine("hpn", *seeds)
+    assert result["parameter_bound"] == 99
+    assert result["growth"][1] == {
+        "parameters": 25,
+        "stored": 50,
+        "prototypes": {"atomic": 5},
+        "most_prototypes": {"atomic": 7},
+    }
+    assert combine("hpn", seeds[0], seed_result(matrix))["growth"] is None, (
+        "a seed from before it was counted"
+    )
+    cut_short = seed_result(matrix, growth=[step(10, 1)])
+    assert combine("hpn", seeds[0], cut_short)["growth"] is None, "it was interrupted then"

@@ -52,6 +52,20 @@ def test_same_seed_same_numbers_and_other_seed_others(tmp_path: Path) -> None:
     assert quick(tmp_path / "c", seeds=[5])["matrices"] != first["matrices"]
 
 
+def test_growth_is_told_task_by_task(tmp_path: Path) -> None:
+    result = quick(tmp_path, method="hpn", settings={**SETTINGS, "epochs": 2}, seeds=2)
+    growth = result["growth"]
+    assert len(growth) == 3
+    assert growth[-1]["parameters"] == result["parameters"]
+    assert growth[-1]["stored"] == result["stored"]
+    assert growth[-1]["prototypes"] == result["prototypes"]
+    assert growth[0]["parameters"] < growth[1]["parameters"] < growth[2]["parameters"]
+    assert result["parameters"] < result["parameter_bound"]
+    other = quick(tmp_path / "finetune", settings={**SETTINGS, "epochs": 2})
+    assert [step["prototypes"] for step in other["growth"]] == [None] * 3
+    assert other["parameter_bound"] is None
+
+
 def test_seeds_do_not_depend_on_each_other(tmp_path: Path) -> None:
     both = quick(tmp_path / "both", seeds=2)
     alone = quick(tmp_path / "alone", seeds=[1])

@@ -1,8 +1,8 @@
 """One run: configuration, folder, task loop, checkpoints, result."""
 
 from hpn.experiment.comparison import compare
-from hpn.experiment.comparison_jobs import ComparisonProgress, ComparisonWatcher
 from hpn.experiment.config import RunConfig, installed_versions, resolve_config
+from hpn.experiment.jobs import BatchProgress, BatchWatcher
 from hpn.experiment.runner import run
 from hpn.experiment.saved import load_learner
 from hpn.experiment.tune_progress import TuneProgress, TuneWatcher
@@ -10,8 +10,8 @@ from hpn.experiment.tuning import tune
 from hpn.experiment.watch import Watcher
 
 __all__ = [
-    "ComparisonProgress",
-    "ComparisonWatcher",
+    "BatchProgress",
+    "BatchWatcher",
     "RunConfig",
     "TuneProgress",
     "TuneWatcher",

@@ -15,11 +15,11 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, RunFolderError
+from hpn.experiment.cell_runs import CellRun, run_cells
 from hpn.experiment.comparison_cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.comparison_jobs import ComparisonWatcher
-from hpn.experiment.comparison_runs import CellRun, run_cells
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
+from hpn.experiment.jobs import BatchWatcher
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
 from hpn.experiment.runner import check_seeds
 from hpn.learners import LEARNERS
@@ -43,7 +43,7 @@ def compare(
     out: Path | str | None = None,
     data_root: Path | str | None = None,
     fresh: bool = False,
-    watcher: ComparisonWatcher | None = None,
+    watcher: BatchWatcher | None = None,
     **protocol: Any,
 ) -> dict[str, Any]:
     """Run methods on a data set and give one table; what was run before, here or by itself, is not run again.
@@ -90,8 +90,10 @@ def compare(
     )
     folder = Path(out) if out else Path(runs) / _folder_name(configs[0])
     _make_folder(folder)
-    entries = [CellRun(config, Path(runs) / config.default_folder().name, chosen, root) for config in configs]
-    run_cells(entries, graph, workers=workers, fresh=fresh, watcher=watcher or ComparisonWatcher())
+    entries = [
+        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph) for config in configs
+    ]
+    run_cells(entries, workers=workers, fresh=fresh, watcher=watcher or BatchWatcher())
     extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     extra += [] if use_recipes else ["--no-recipe"]
     extra += ["--data-root", str(root)] if root else []

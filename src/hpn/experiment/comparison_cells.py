@@ -90,15 +90,30 @@ def resolve_cells(
     shared, graph = resolve_config(
         dataset, method=cells[0].method, settings=options, recipe=None, data_root=data_root, **protocol
     )
-    configs = []
-    for method, backbone in cells:
-        recipe = find_recipe(dataset, method, backbone, shared.scenario) if use_recipes else None
-        chosen = {**(recipe.settings if recipe else {}), **given[method]}
-        if backbone:
-            chosen["backbone"] = backbone
-        params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
-        configs.append(replace(shared, method=method, params=params, recipe=recipe.name if recipe else None))
-    return configs, graph
+    return [with_cell(shared, cell, given[cell.method], use_recipes=use_recipes) for cell in cells], graph
+
+
+def with_cell(
+    config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True
+) -> RunConfig:
+    """The run of a cell on the data and under the protocol of another.
+
+    Args:
+        config: The other.
+        cell: Method and backbone.
+        settings: Hyper-parameters of the method by name.
+        use_recipes: Whether settings of a packaged recipe come before defaults.
+
+    Raises:
+        ConfigError: If a setting cannot be used.
+    """
+    method, backbone = cell
+    recipe = find_recipe(config.dataset, method, backbone, config.scenario) if use_recipes else None
+    chosen = {**(recipe.settings if recipe else {}), **settings}
+    if backbone:
+        chosen["backbone"] = backbone
+    params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
+    return replace(config, method=method, params=params, recipe=recipe.name if recipe else None)
 
 
 def _split_settings(

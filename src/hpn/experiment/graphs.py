@@ -1,4 +1,4 @@
-"""The graph that a process works on, loaded once for all of its jobs."""
+"""The graphs that a process works on, each loaded once for all of its jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from hpn.errors import DataError
 from hpn.experiment.config import RunConfig
 
 graphs: dict[str, Graph] = {}
-"""The graph by its hash; there is one at a time."""
+"""Graphs by their hash, the latest last."""
+MAX_NODES = 500_000
+"""In all graphs that are kept, the latest aside."""
 
 
 def load_once(config: RunConfig, data_root: Path | None) -> Graph:
@@ -20,9 +22,10 @@ def load_once(config: RunConfig, data_root: Path | None) -> Graph:
     """
     key = config.data_sha256
     if key not in graphs:
-        graphs.clear()
         graph = find_loader(config.dataset, data_root)(**config.data_options)
         if graph.fingerprint() != key:
             raise DataError(f"{config.dataset} has changed since the command began; start it again")
         graphs[key] = graph
+        while len(graphs) > 1 and sum(kept.num_nodes for kept in graphs.values()) > MAX_NODES:
+            del graphs[next(iter(graphs))]
     return graphs[key]

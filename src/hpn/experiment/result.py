@@ -56,6 +56,7 @@ def combine_seeds(
         else None,
         "prototypes": _mean_by_level([entry["prototypes"] for entry in finished]),
         "bounds": finished[0]["bounds"],
+        "parameter_bound": finished[0].get("parameter_bound"),
         "seconds": {
             name: sum(entry["seconds"][name] for entry in finished) for name in ("fit", "predict", "total")
         },
@@ -64,6 +65,7 @@ def combine_seeds(
         "out": str(out),
         "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),
         "class_names": names,
+        "growth": _growth([entry.get("growth") for entry in finished], num_tasks=len(config.tasks)),
         "params": config.effective_params(),
         "recipe": config.recipe,
         "command": command,
@@ -97,6 +99,26 @@ def _mean_by_level(counts: Sequence[dict[str, int] | None]) -> dict[str, float] 
     if not known:
         return None
     return {level: _mean([count[level] for count in known]) for level in known[0]}
+
+
+def _growth(seeds: Sequence[list[dict[str, Any]] | None], *, num_tasks: int) -> list[dict[str, Any]] | None:
+    """What the seeds had grown to after each task; seeds from before this was counted have none."""
+    known = [steps for steps in seeds if steps is not None and len(steps) == num_tasks]
+    if len(known) < len(seeds):
+        return None
+    return [_grown(step) for step in zip(*known, strict=True)]
+
+
+def _grown(step: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    prototypes = [entry["prototypes"] for entry in step]
+    return {
+        "parameters": _mean([entry["parameters"] for entry in step]),
+        "stored": _mean([entry["stored"] for entry in step]),
+        "prototypes": _mean_by_level(prototypes),
+        "most_prototypes": {level: max(count[level] for count in prototypes) for level in prototypes[0]}
+        if prototypes[0] is not None
+        else None,
+    }
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

@@ -22,6 +22,7 @@ from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder, read_json
 from hpn.experiment.log import EventLog
 from hpn.experiment.result import combine_seeds
+from hpn.experiment.views import VIEWS, View, check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 from hpn.streams import TaskStream
@@ -38,6 +39,7 @@ def run(
     seeds: int | Sequence[int] = 1,
     out: Path | str | None = None,
     data_root: Path | str | None = None,
+    views: bool = False,
     fresh: bool = False,
     watcher: Watcher | None = None,
     **choices: Any,
@@ -51,6 +53,7 @@ def run(
         seeds: How many seeds (0, 1, …), or which.
         out: Run folder; by default ``runs/`` and a name made from the configuration.
         data_root: Folder with the data.
+        views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
         fresh: Delete what the folder holds of an earlier run.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
@@ -73,10 +76,14 @@ def run(
     load_seconds = time.perf_counter() - start
     folder = Path(out) if out else config.default_folder()
     watcher = watcher or Watcher()
+    if views:
+        check_views(config)
     with open_run_folder(folder, config, fresh=fresh), deterministic(graph):
         watcher.run_started(folder, len(chosen), len(config.tasks))
         for seed in chosen:
-            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher)
+            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher, views=views)
+        if views:
+            combine_views(folder, chosen)
         result = combine_finished(config, graph, chosen, folder, data_root=root)
         result["seconds"]["total"] += load_seconds
         write_json(folder / RESULT, result)
@@ -104,11 +111,29 @@ def combine_finished(
     return combine_seeds(config, graph, seeds, finished, command=command, out=folder)
 
 
-def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher) -> None:
+def is_finished(folder: Path, *, views: bool) -> bool:
+    """Whether the folder of a seed holds all that was asked for."""
+    return read_json(folder / RESULT) is not None and not (views and read_json(folder / VIEWS) is None)
+
+
+def run_seed(
+    config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher, *, views: bool = False
+) -> None:
     """Run, or finish, one seed; its result goes to ``folder``."""
-    if read_json(folder / RESULT) is not None:
+    if is_finished(folder, views=views):
         watcher.seed_finished(seed, reused=True)
         return
+    if read_json(folder / RESULT) is None:
+        _learn_seed(config, graph, seed, folder, watcher, views=views)
+    if not is_finished(folder, views=views):  # it ran, in part at least, before views were asked for
+        learner, stream = config.make_learner(seed), config.make_stream(graph, seed)
+        made = [make_view(learner, stream, index) for index in learn_tasks(learner, stream)]
+        write_json(folder / VIEWS, made)
+
+
+def _learn_seed(
+    config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher, *, views: bool
+) -> None:
     folder.mkdir(exist_ok=True)
     for half_written in folder.glob(".*.part"):
         half_written.unlink()
@@ -119,7 +144,7 @@ def run_seed(config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: 
         for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
             with watch.measure("predict"):
                 row = evaluate(learner, stream, after=index, mode=config.evaluate)
-            progress.finish_task(row)
+            progress.finish_task(row, make_view(learner, stream, index) if views else None)
         progress.finish()
 
 
@@ -158,6 +183,8 @@ class SeedRun(Observer):
     log: EventLog
     watch: Stopwatch
     rows: list[Row] = field(default_factory=list)
+    growth: list[dict[str, Any]] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
     peak_rss_mb: float | None = None
     _saved_at: float = field(default_factory=time.perf_counter)
     _save_seconds: float = 0.0
@@ -176,6 +203,8 @@ class SeedRun(Observer):
                 EventLog(folder / "log.jsonl", keep=saved.get("log_bytes", 0)),
                 Stopwatch(saved.get("seconds", {})),
                 [Row(**row) for row in saved.get("rows", [])],
+                saved.get("growth", []),
+                saved.get("views", []),
                 saved.get("peak_rss_mb"),
             )
             # Sums depend on how they are divided among threads, so a run keeps the number it began with.
@@ -203,9 +232,18 @@ class SeedRun(Observer):
         if progress.done < progress.total and self._save_seconds < CHECKPOINT_SHARE * since:
             self._save(step=progress.done)
 
-    def finish_task(self, row: Row) -> None:
-        """Keep a row of the matrices and checkpoint."""
+    def finish_task(self, row: Row, view: View | None = None) -> None:
+        """Keep a row of the matrices, what the learner has grown to and a view, and checkpoint."""
         self.rows.append(row)
+        self.growth.append(
+            {
+                "parameters": self.learner.num_parameters,
+                "stored": self.learner.num_stored,
+                "prototypes": self.learner.prototype_counts,
+            }
+        )
+        if view is not None:
+            self.views.append(view)
         task = len(self.rows) - 1
         self.log.write("task", task=task, accuracy=row.accuracy, balanced=row.balanced)
         self._save(step=0)
@@ -214,6 +252,8 @@ class SeedRun(Observer):
     def finish(self) -> None:
         """Write the seed's result."""
         self.log.write("finished")
+        if len(self.views) == len(self.rows):
+            write_json(self.folder / VIEWS, self.views)
         write_json(
             self.folder / RESULT,
             {
@@ -224,6 +264,8 @@ class SeedRun(Observer):
                 "stored": self.learner.num_stored,
                 "prototypes": self.learner.prototype_counts,
                 "bounds": self.learner.prototype_bounds,
+                "parameter_bound": self.learner.parameter_bound,
+                "growth": self.growth,
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
             },
@@ -237,6 +279,8 @@ class SeedRun(Observer):
             {
                 "learner": self.learner.state_dict(),
                 "rows": [{"accuracy": row.accuracy, "balanced": row.balanced} for row in self.rows],
+                "growth": self.growth,
+                "views": self.views,
                 "step": step,
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),

@@ -178,6 +178,15 @@ class Learner(ABC):
         """The most prototypes of each level that any stream could lead to."""
         return None
 
+    @property
+    def parameter_bound(self) -> int | None:
+        """The most that ``num_parameters`` could come to, for a learner that has such a bound."""
+        return None
+
+    def represent(self, query: Query) -> Tensor | None:
+        """What the learner makes of each node asked about, one row a node, if it can show that."""
+        return None
+
     @abstractmethod
     def _learn(self, task: Task, observer: Observer) -> None:
         """Learn ``task``, the last of ``tasks_``; under the learner's own random generator."""

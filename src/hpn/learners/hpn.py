@@ -128,6 +128,20 @@ class HPN(HPNParams, Learner):
         return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
 
     @property
+    def parameter_bound(self) -> int:
+        """Every extractor, as many prototypes as fit, and the shared layers (with the head as it is)."""
+        s = self.settings()
+        vectors = 2 * s.num_extractors * self.num_features_ + sum(self.prototype_bounds.values())
+        return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
+
+    @torch.no_grad()
+    def represent(self, query: Query) -> Tensor | None:
+        """The prototypes of all levels, concatenated, as the task asked about sees the nodes."""
+        if query.task is None:
+            return None
+        return self._forward(query.graph, query.nodes, query.task)[0].representation
+
+    @property
     def num_stored(self) -> int:
         """What must be kept between tasks; extractors that no task uses yet are what the seed draws."""
         s = self.settings()

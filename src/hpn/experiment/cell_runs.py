@@ -1,4 +1,4 @@
-"""Run folders of a comparison, and running what they lack.
+"""Run folders of a comparison or reproduction, and running what they lack.
 
 While workers write the folders of seeds, this process holds the locks of the run folders. It puts the seeds
 of a cell together, and gives the folder back, as soon as the last of them has ended.
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.experiment.comparison_jobs import Batch, ComparisonWatcher, Job, reason
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.folder import RESULT, open_run_folder
 from hpn.experiment.graphs import graphs
-from hpn.experiment.runner import combine_finished
+from hpn.experiment.jobs import Batch, BatchWatcher, Execute, Job, reason
+from hpn.experiment.runner import combine_finished, is_finished
+from hpn.experiment.views import VIEWS, combine_views
 
 
 @dataclass(eq=False)
@@ -30,49 +31,66 @@ class CellRun:
         folder: Its run folder.
         seeds: Its seeds.
         data_root: Folder with the data.
+        graph: Its data.
+        name: What to call it in progress displays; by default method and backbone.
+        views: Whether the test nodes are drawn after each task as well.
     """
 
     config: RunConfig
     folder: Path
     seeds: Sequence[int]
     data_root: Path | None
+    graph: Graph = field(repr=False)
+    name: str | None = None
+    views: bool = False
     missing: set[int] = field(default_factory=set)
     result: dict[str, Any] | None = None
     error: str | None = None
     _lock: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
-    def open(self, graph: Graph, *, fresh: bool) -> list[Job]:
+    def open(self, *, fresh: bool) -> list[Job]:
         """Lock the folder; gives a job for each seed that is not there yet."""
         with self._catching():
             self._lock.enter_context(open_run_folder(self.folder, self.config, fresh=fresh))
             self.missing = {
-                seed for seed in self.seeds if read_json(self._seed_folder(seed) / RESULT) is None
+                seed for seed in self.seeds if not is_finished(self._seed_folder(seed), views=self.views)
             }
         if not self.missing:
-            self._finish(graph, is_new=False)
+            self._finish(is_new=False)
         return [
-            Job(self.config, seed, self._seed_folder(seed), self.data_root) for seed in sorted(self.missing)
+            Job(
+                self.config,
+                seed,
+                self._seed_folder(seed),
+                self.data_root,
+                self.graph.num_nodes,
+                self.name,
+                self.views,
+            )
+            for seed in sorted(self.missing)
         ]
 
-    def job_ended(self, job: Job, error: str | None, graph: Graph) -> None:
+    def job_ended(self, job: Job, error: str | None) -> None:
         """Count a seed as done; after the last one, put them together."""
         self.error = self.error or error
         self.missing.discard(job.seed)
         if not self.missing:
-            self._finish(graph, is_new=True)
+            self._finish(is_new=True)
 
     def close(self) -> None:
         """Give the folder back."""
         self._lock.close()
 
-    def _finish(self, graph: Graph, *, is_new: bool) -> None:
+    def _finish(self, *, is_new: bool) -> None:
         with self._catching():
             if self.error is None:
                 result = combine_finished(
-                    self.config, graph, self.seeds, self.folder, data_root=self.data_root
+                    self.config, self.graph, self.seeds, self.folder, data_root=self.data_root
                 )
                 if is_new or not (self.folder / RESULT).exists():
                     write_json(self.folder / RESULT, result)
+                if self.views and (is_new or not (self.folder / VIEWS).exists()):
+                    combine_views(self.folder, self.seeds)
                 self.result = result
         self.close()
 
@@ -88,24 +106,29 @@ class CellRun:
 
 
 def run_cells(
-    cells: Sequence[CellRun], graph: Graph, *, workers: int, fresh: bool, watcher: ComparisonWatcher
+    cells: Sequence[CellRun],
+    *,
+    workers: int,
+    fresh: bool,
+    watcher: BatchWatcher,
+    execute: Execute | None = None,
 ) -> None:
     """Run the seeds that are missing, so that every cell has its result or its error.
 
     Args:
-        cells: The cells, all on the same data.
-        graph: The data.
+        cells: The cells, each in a folder of its own.
         workers: How many processes.
         fresh: Delete what the run folders hold.
         watcher: Is told how far it is.
+        execute: Where jobs run, if not in processes of this machine.
     """
     with contextlib.ExitStack() as folders:
         owners: dict[Job, CellRun] = {}
         for cell in cells:
             folders.callback(cell.close)
-            owners |= dict.fromkeys(cell.open(graph, fresh=fresh), cell)
-        graphs[cells[0].config.data_sha256] = graph
+            owners |= dict.fromkeys(cell.open(fresh=fresh), cell)
+            graphs[cell.config.data_sha256] = cell.graph
         folders.callback(graphs.clear)
         total = sum(len(cell.seeds) for cell in cells)
-        batch = Batch(list(owners), workers=workers, total=total, watcher=watcher)
-        batch.run(lambda job, error: owners[job].job_ended(job, error, graph))
+        batch = Batch(list(owners), workers=workers, total=total, watcher=watcher, execute=execute)
+        batch.run(lambda job, error: owners[job].job_ended(job, error))

@@ -1,11 +1,14 @@
-"""Jobs of a comparison: one seed of one cell each, in this process or in several."""
+"""Jobs of a comparison or reproduction: one seed of one cell each, in one process, several, or a cluster."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from hpn.errors import HPNError
 from hpn.experiment.config import RunConfig
@@ -23,20 +26,53 @@ EPOCHS = 50.0
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One seed of a cell; its result goes to ``folder``."""
+    """One seed of a cell.
+
+    Args:
+        config: The run.
+        seed: The seed.
+        folder: Where its result goes.
+        data_root: Folder with the data.
+        num_nodes: Size of the data.
+        name: What to call the cell; by default method and backbone.
+        views: Whether to draw the test nodes after each task as well.
+    """
 
     config: RunConfig
     seed: int
     folder: Path
     data_root: Path | None
+    num_nodes: int = 1
+    name: str | None = None
+    views: bool = False
 
     def __str__(self) -> str:
-        words = (self.config.method, self.config.backbone, f"seed {self.seed}")
-        return " ".join(word for word in words if word)
+        words = (self.config.method, self.config.backbone)
+        return f"{self.name or ' '.join(word for word in words if word)} seed {self.seed}"
 
 
 @dataclass(frozen=True)
-class ComparisonProgress:
+class JobEnd:
+    """How a job ended.
+
+    Args:
+        error: One line that says why, if it failed.
+        seconds: How long it took.
+    """
+
+    error: str | None
+    seconds: float
+
+
+class Execute(Protocol):
+    """Runs jobs somewhere; raises :class:`WorkerError` if a process ends without an answer."""
+
+    def __call__(self, jobs: Sequence[Job], *, on_done: Callable[[int, JobEnd], None]) -> None:
+        """Run all jobs, begun in order; ``on_done`` is given each one's index and end, in this process."""
+
+
+@dataclass(frozen=True)
+class BatchProgress:
     """How far a comparison is, counted in seeds of cells.
 
     Args:
@@ -56,10 +92,10 @@ class ComparisonProgress:
     remaining: float | None = None
 
 
-class ComparisonWatcher:
+class BatchWatcher:
     """Does nothing; a progress display overrides it."""
 
-    def moved(self, progress: ComparisonProgress) -> None:
+    def moved(self, progress: BatchProgress) -> None:
         """A comparison begins, or one of its jobs has ended."""
 
 
@@ -71,15 +107,26 @@ class Batch:
         workers: How many processes.
         total: Seeds of cells in all, those included that need no job.
         watcher: Is told how far it is.
+        execute: Where they run, if not in processes of this machine.
     """
 
-    def __init__(self, jobs: Sequence[Job], *, workers: int, total: int, watcher: ComparisonWatcher) -> None:
-        self._efforts = {job: effort(job.config) for job in jobs}
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        workers: int,
+        total: int,
+        watcher: BatchWatcher,
+        execute: Execute | None = None,
+    ) -> None:
+        self._execute = execute or partial(run_parallel, run_job, workers=workers)
+        self._efforts = {job: effort(job.config) * job.num_nodes for job in jobs}
         self._jobs = sorted(jobs, key=lambda job: -self._efforts[job])
         self._workers = workers
         self._total = total
         self._watcher = watcher
         self._done: set[Job] = set()
+        self._seconds: dict[str, list[float]] = defaultdict(list)
         self._round: list[Job] = []
         self._start = time.monotonic()
 
@@ -90,25 +137,23 @@ class Batch:
         under way counts as failed; the others go on in new processes.
         """
 
-        def ended(job: Job, error: str | None) -> None:
+        def ended(job: Job, end: JobEnd) -> None:
             self._done.add(job)
-            on_done(job, error)
-            self._show(job, error)
+            if end.error is None:
+                self._seconds[job.config.short_hash()].append(end.seconds)
+                self._seconds[_kind(job.config)].append(end.seconds)
+            on_done(job, end.error)
+            self._show(job, end.error)
 
         self._begin_round()
         self._show()
         while self._round:
             jobs = self._round
             try:
-                run_parallel(
-                    run_job,
-                    jobs,
-                    workers=self._workers,
-                    on_done=lambda index, error, jobs=jobs: ended(jobs[index], error),  # type: ignore[misc]
-                )
+                self._execute(jobs, on_done=lambda index, end, jobs=jobs: ended(jobs[index], end))  # type: ignore[misc]
             except WorkerError as error:
                 for job in self._running():
-                    ended(job, str(error))
+                    ended(job, JobEnd(str(error), 0.0))
             self._begin_round()
 
     def _begin_round(self) -> None:
@@ -121,29 +166,41 @@ class Batch:
 
     def _show(self, last: Job | None = None, error: str | None = None) -> None:
         left = [job for job in self._jobs if job not in self._done]
-        spent = sum(self._efforts[job] for job in self._done)
-        pace = (time.monotonic() - self._start) / spent if spent else None
         self._watcher.moved(
-            ComparisonProgress(
+            BatchProgress(
                 done=self._total - len(left),
                 total=self._total,
                 running=tuple(map(str, self._running())),
                 last=str(last) if last else None,
                 error=error,
-                remaining=pace * sum(self._efforts[job] for job in left) if pace else None,
+                remaining=self._remaining(left),
             )
         )
 
+    def _remaining(self, left: Sequence[Job]) -> float | None:
+        """Seconds that the jobs left will take: as others of the cell or its kind did, or by their effort."""
+        spent = sum(self._efforts[job] for job in self._done)
+        if not spent:
+            return None
+        pace = (time.monotonic() - self._start) / spent  # side by side: less than the seconds of a job
+        measured = {kind: sum(times) / len(times) for kind, times in self._seconds.items()}
+        total = 0.0
+        for job in left:
+            seconds = measured.get(job.config.short_hash(), measured.get(_kind(job.config)))
+            total += pace * self._efforts[job] if seconds is None else seconds / self._workers
+        return total
 
-def run_job(job: Job) -> str | None:
-    """Run, or finish, one seed; gives one line that says why if that fails."""
+
+def run_job(job: Job) -> JobEnd:
+    """Run, or finish, one seed."""
+    start, error = time.monotonic(), None
     try:
         graph = load_once(job.config, job.data_root)
         with deterministic(graph):
-            run_seed(job.config, graph, job.seed, job.folder, Watcher())
-    except Exception as error:  # one cell that fails is not to take the others with it
-        return reason(error)
-    return None
+            run_seed(job.config, graph, job.seed, job.folder, Watcher(), views=job.views)
+    except Exception as failure:  # one cell that fails is not to take the others with it
+        error = reason(failure)
+    return JobEnd(error, time.monotonic() - start)
 
 
 def reason(error: Exception) -> str:
@@ -156,6 +213,11 @@ def reason(error: Exception) -> str:
     said = str(error) if isinstance(error, HPNError) else f"{type(error).__name__}: {error}"
     # Names in a message may come from a file: no line breaks, no terminal control sequences.
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(said.split()))
+
+
+def _kind(config: RunConfig) -> str:
+    """What cells have in common that take about as long."""
+    return f"{config.data_sha256} {config.method} {config.backbone} {config.params.get('preset')}"
 
 
 def effort(config: RunConfig) -> float:
