@@ -1,0 +1,76 @@
+"""The command line as a whole: its name, its version, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpn import __version__
+from hpn.errors import HPNError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+app = typer.Typer(
+    name="hpn",
+    help="Continual learning on graphs that keep growing.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Continual learning on graphs that keep growing."""
+    if version:
+        typer.echo(f"hpn {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line: exit code 0 done, 2 a wrong argument or bad data, 1 anything else."""
+    logging.captureWarnings(True)
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, _interrupt)
+    try:
+        code = app(standalone_mode=False)
+    except HPNError as error:
+        code = fail(str(error), 2)
+    except typer.TyperException as error:
+        code = fail(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
+    except Interrupted:
+        code = fail("interrupted; the same command goes on from the last checkpoint", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as error:  # the disk is full, a folder went away
+        code = fail(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM. A KeyboardInterrupt would be turned into exit code 130 on its way up."""
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise Interrupted
+
+
+def fail(message: str, code: int) -> int:
+    """Say on one line what is wrong; gives the exit code back."""
+    # Names in a message may come from a file: no line breaks, no terminal control sequences.
+    line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(message.split()))
+    sys.stderr.write(f"hpn: {line}\n")
+    return code
+
+
+def _message(error: Exception) -> str:
+    formatted = error.format_message() if hasattr(error, "format_message") else str(error)
+    return str(formatted).rstrip(".")

@@ -1,0 +1,119 @@
+"""``hpn recipes``, ``hpn report``, ``hpn methods`` and ``hpn datasets``: what there is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpn.cli.app import app
+from hpn.cli.options import AsJson, DataRoot, read_settings
+
+datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
+app.add_typer(datasets_app, name="datasets")
+
+
+@app.command()
+def recipes(as_json: AsJson = False) -> None:
+    """List the packaged recipes: settings that `hpn run` uses where they apply."""
+    from hpn import display
+    from hpn.experiment.recipes import packaged_recipes
+
+    found = [recipe.model_dump(mode="json") for recipe in packaged_recipes()]
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        display.print_recipes(found)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file.")] = Path("report.html"),
+) -> None:
+    """Write one self-contained HTML file about one or more runs."""
+    from hpn.report import write_report
+
+    typer.echo(str(write_report(runs, out)))
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the learners with their hyper-parameters and defaults."""
+    from hpn.learners import LEARNERS
+    from hpn.params import declared_params
+
+    described = {
+        name: {
+            "about": (learner.__doc__ or "").strip().splitlines()[0],
+            "params": {
+                key: parameter.default for key, parameter in declared_params(learner).items() if key != "seed"
+            },
+        }
+        for name, learner in LEARNERS.items()
+    }
+    if as_json:
+        typer.echo(json.dumps(described))
+        return
+    for name, entry in described.items():
+        typer.secho(name, bold=True, nl=False)
+        typer.echo(f"  {entry['about']}")
+        for key, default in entry["params"].items():  # type: ignore[attr-defined]
+            typer.echo(f"    --set {key}={default}")
+
+
+@datasets_app.callback(invoke_without_command=True)
+def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: AsJson = False) -> None:
+    """List the data sets with their statistics, and whether they are on disk."""
+    if context.invoked_subcommand is not None:
+        return
+    from hpn import display
+    from hpn.datasets import CATALOG, default_data_root
+
+    where = data_root or default_data_root()
+    rows = []
+    for info in CATALOG.values():
+        nodes, edges, features, classes = info.published
+        on_disk = "built in" if info.folder is None else ("yes" if info.is_on_disk(where) else "no")
+        rows.append(
+            {
+                "name": info.name,
+                "about": info.about,
+                "nodes": nodes,
+                "edges": edges,
+                "features": features,
+                "classes": classes,
+                "on_disk": on_disk,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        display.print_datasets(rows, where)
+
+
+@datasets_app.command("info")
+def datasets_info(
+    name: Annotated[str, typer.Argument(help="A name, or a path.")],
+    tasks: Annotated[str | None, typer.Option(metavar="TASKS")] = None,
+    classes_per_task: Annotated[int | None, typer.Option(metavar="N")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Draws a seeded split.")] = 0,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a data set's classes and sizes, task sequence and splits."""
+    from hpn import display
+    from hpn.datasets import describe_graph, load_dataset
+    from hpn.streams import TaskStream
+
+    options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
+    graph = load_dataset(name, data_root=data_root, **options)
+    stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task, seed=seed)
+    info = {**describe_graph(graph), **stream.describe()}
+    if as_json:
+        typer.echo(json.dumps(info, ensure_ascii=False))
+    else:
+        display.print_dataset(info)

@@ -1,0 +1,121 @@
+"""``hpn reproduce``: the experiments of the paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+
+from hpn.cli.app import app, fail
+from hpn.cli.options import AsJson, DataRoot, Quiet, Seed, chosen_seeds, watching
+from hpn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typer._click import Context  # typer.Context is narrower than what the base class takes
+
+LIST = "list"
+MANY = "--datasets"
+
+
+class ManyDatasets(typer.core.TyperCommand):
+    """A command whose option ``--datasets`` takes every word up to the next option."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Write ``--datasets a b`` out as ``--datasets a --datasets b``."""
+        return super().parse_args(ctx, _repeated(args))
+
+
+@app.command(cls=ManyDatasets)
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME", help="Experiments, all of them (all), or list.")
+    ],
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
+    seed: Seed = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; default all cores.")] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages go.")] = Path("docs/reproduction"),
+    data_root: DataRoot = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace earlier runs.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Repeat experiments of the paper; write a page about each, its numbers beside ours.
+
+    Nothing runs twice: the same command again goes on where an interrupted one stopped, and experiments
+    share their runs, also with run and compare. Data sets that an earlier call put on a page stay there.
+    """
+    from hpn import display, reproduction
+    from hpn.experiment.parallel import default_workers
+
+    if LIST in names:
+        if len(names) > 1:
+            raise ConfigError("list goes alone; leave the other names out")
+        _list(as_json)
+        return
+    if ray is not None and jobs is not None:
+        raise ConfigError("give --jobs N or --ray ADDRESS, not both: a cluster uses the cores it has")
+    with watching("reproduce", quiet) as watcher:
+        done = reproduction.reproduce(
+            names,
+            datasets=datasets,
+            seeds=5 if seeds is None and not seed else chosen_seeds(seeds, seed),
+            workers=default_workers() if jobs is None else jobs,
+            ray=ray,
+            runs=runs,
+            out=out,
+            data_root=data_root,
+            fresh=fresh,
+            watcher=watcher,
+        )
+    if as_json:
+        typer.echo(json.dumps(done, ensure_ascii=False, allow_nan=False))
+    else:
+        display.print_reproduction(done)
+    if done["failed"]:
+        message = f"{len(done['failed'])} of {done['runs']} runs failed; the same command tries them again"
+        raise typer.Exit(fail(message, 1))
+
+
+def _list(as_json: bool) -> None:
+    from hpn import display
+    from hpn.reproduction.experiments import EXPERIMENTS
+
+    rows: list[dict[str, Any]] = [
+        {"name": name, **experiment.words(), "datasets": list(experiment.datasets)}
+        for name, experiment in EXPERIMENTS.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+    else:
+        display.print_experiments(rows)
+
+
+def _repeated(args: list[str]) -> list[str]:
+    """Put the option before each of its words.
+
+    Example:
+        >>> _repeated(["all", "--datasets", "cora", "digits", "--seeds", "2"])
+        ['all', '--datasets', 'cora', '--datasets', 'digits', '--seeds', '2']
+    """
+    written: list[str] = []
+    is_many = is_first = False
+    for word in args:
+        if word.startswith("-"):
+            is_many, is_first = word.split("=")[0] == MANY, word == MANY
+        elif is_many and not is_first:
+            written.append(MANY)
+        else:
+            is_first = False
+        written.append(word)
+    return written
