@@ -2,7 +2,16 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from hpn.report import accuracy_svg, cost_svg, final_svg, matrix_svg, retaining_svg
+from hpn.report import (
+    accuracy_svg,
+    cost_svg,
+    final_svg,
+    matrix_svg,
+    prototypes_svg,
+    retaining_svg,
+    stored_svg,
+    views_svg,
+)
 
 CHARTS = [accuracy_svg, retaining_svg, final_svg, cost_svg]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -67,3 +76,16 @@ def test_cost_draws_the_panels_asked_for(make_result):
     assert "Time to fit" in drawn
     assert "Parameters" not in drawn
     assert "–" in drawn
+
+
+def test_growth_and_views_render_as_files(make_result):
+    step = {"parameters": 1, "stored": 2, "prototypes": {"atomic": 3}, "most_prototypes": None}
+    view = {"after": 0, "points": [[1, 2], [3, 4]], "classes": [0, 1], "silhouette": 0.1, "neighbors": 5}
+    result = make_result(growth=[step] * 3, bounds={"atomic": 40}, views={"seeds": [0], "views": [[view]]})
+    for drawing in (stored_svg([result]), prototypes_svg(result), views_svg(result)):
+        root = ET.fromstring(drawing)
+        assert root.find(f"{SVG}style") is not None
+        assert root.find(f"{SVG}desc").text
+    assert "finetune · gcn on cora" in prototypes_svg(result)
+    assert "finetune · gcn on cora" in views_svg(result)
+    assert "finetune · gcn" in stored_svg([result]), "a file names its lines"

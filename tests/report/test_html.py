@@ -71,6 +71,31 @@ def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile
         assert hostile in page.text
 
 
+def test_data_cannot_add_elements_to_the_new_charts(parse_page, make_result, hostile):
+    def page(name):
+        step = {"parameters": 1, "stored": 2, "prototypes": {name: 3, name + "b": 2}, "most_prototypes": None}
+        view = {"after": 0, "points": [[1, 2], [3, 4]], "classes": [0, 1], "silhouette": 0.1, "neighbors": 5}
+        runs = [
+            make_result(
+                method=name,
+                params={name: number},
+                growth=[step] * 3,
+                bounds={name: 9, name + "b": 10**30},
+                class_names={"0": name},
+                views={"seeds": [name], "views": [[view]]},
+            )
+            for number in (1, 2, 3)
+        ]
+        return parse_page(render_page(runs))
+
+    bad, plain = page(hostile), page("x")
+    assert set(bad.tags) == set(plain.tags)
+    assert bad.tags["script"] == 1
+    assert {(tag, name) for tag, name, _ in bad.attributes} == {
+        (tag, name) for tag, name, _ in plain.attributes
+    }
+
+
 def test_the_file_is_self_contained(parse_page, make_run, tmp_path):
     text = write_report([make_run()], tmp_path / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}

@@ -7,11 +7,16 @@ from hpn.report import load_result
 from hpn.report.results import (
     accuracy_curve,
     class_names,
+    first_views,
     group_results,
     label_results,
     mean_matrix,
+    prototype_growth,
     retaining_curve,
 )
+
+GROWN = {"parameters": 10.0, "stored": 20.0, "prototypes": {"atomic": 3.5}, "most_prototypes": {"atomic": 4}}
+VIEW = {"after": 0, "points": [[0.5, -1.0], [2, 3]], "classes": [0, 1], "silhouette": 0.3, "neighbors": 80.0}
 
 
 def test_load_takes_a_folder_or_its_file(make_run):
@@ -101,6 +106,14 @@ def test_unreadable_file_is_one_line(tmp_path, content, says):
         ("class_names", ["Theory"]),
         ("balanced", {"am": 3}),
         ("params", [1]),
+        ("stored", "many"),
+        ("parameter_bound", [1]),
+        ("growth", {}),
+        ("growth", [GROWN] * 2),
+        ("growth", [GROWN, None, GROWN]),
+        ("growth", [GROWN, GROWN, {**GROWN, "stored": "9"}]),
+        ("growth", [GROWN, GROWN, {**GROWN, "prototypes": [1, 2]}]),
+        ("growth", [GROWN, GROWN, {**GROWN, "most_prototypes": {"atomic": "1"}}]),
     ],
 )
 def test_damaged_field_is_named_in_one_line(make_run, field, value):
@@ -111,6 +124,69 @@ def test_damaged_field_is_named_in_one_line(make_run, field, value):
     assert "\n" not in message
     assert "is damaged" in message
     assert ("matrices" if field == "seeds" else field) in message
+
+
+def test_growth_of_any_size_is_taken(make_run):
+    growth = [GROWN, {**GROWN, "stored": 10**400}, {"parameters": None, "stored": float("inf")}]
+    folder = make_run(growth=growth, parameter_bound=10**50, stored=3)
+    loaded = load_result(folder)
+    assert loaded["parameter_bound"] == 10**50
+    assert prototype_growth(loaded) == {"atomic": [3.5, 3.5, None]}
+    assert prototype_growth(load_result(make_run("old"))) == {}
+
+
+def _write_views(folder, content) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "views.json").write_text(text, encoding="utf-8")
+
+
+def test_views_are_those_of_the_run_folder(make_run):
+    folder = make_run()
+    assert load_result(folder)["views"] is None
+    later = {**VIEW, "after": 2}
+    _write_views(folder, {"seeds": [0, 1], "views": [[later, VIEW], [VIEW]]})
+    assert first_views(load_result(folder)) == [VIEW, later]
+    elsewhere = folder / "copy.json"
+    elsewhere.write_text((folder / "result.json").read_text())
+    assert load_result(elsewhere)["views"] is None, "it is not known whose they are"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "not a JSON result"),
+        ("[]", "expected an object"),
+        ({}, "a list of views for each seed"),
+        ({"seeds": [0], "views": []}, "a list of views for each seed"),
+        ({"seeds": [0], "views": [VIEW]}, "a list of views for each seed"),
+        ({"seeds": 0, "views": [[VIEW]]}, "seeds must be"),
+        ({"seeds": [0], "views": [["x"]]}, "after must be a task from 0 to 2"),
+        ({"seeds": [0], "views": [[{**VIEW, "after": 3}]]}, "after must be a task from 0 to 2, got 3"),
+        ({"seeds": [0], "views": [[{**VIEW, "points": None}]]}, "points must be pairs"),
+        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2]]}]]}, "points must be pairs"),
+        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, "x"]]}]]}, "points must be pairs"),
+        (
+            {"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, float("nan")]]}]]},
+            "points must be pairs",
+        ),
+        ({"seeds": [0], "views": [[{**VIEW, "classes": [0, "1"]}]]}, "points must be pairs"),
+        ({"seeds": [0], "views": [[{**VIEW, "silhouette": "high"}]]}, "silhouette and neighbors"),
+    ],
+)
+def test_damaged_views_are_named_in_one_line(make_run, content, says):
+    folder = make_run()
+    _write_views(folder, content)
+    with pytest.raises(DataError, match=r"views\.json") as caught:
+        load_result(folder)
+    assert "\n" not in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_views_that_cannot_be_read_are_named(make_run):
+    folder = make_run()
+    (folder / "views.json").mkdir()
+    with pytest.raises(DataError, match=r"views.json cannot be read"):
+        load_result(folder)
 
 
 def test_curves_average_over_seeds(make_result):
@@ -146,6 +222,34 @@ def test_labels_are_distinct(make_result):
     assert len(set(labels)) == len(labels)
     assert labels[0] == "finetune · gcn (x)"
     assert labels[-1] == "finetune"
+
+
+def test_few_differing_settings_name_a_result(make_result):
+    params = {"lr": 0.1, "epochs": 200, "levels": "ANC", "dim": 16}
+    changes = [{}, {"lr": 0.05}, {"levels": "A"}]
+    results = [make_result(out=f"runs/{i}", params={**params, **c}) for i, c in enumerate(changes)]
+    assert label_results(results) == [
+        "finetune · gcn (lr 0.1, levels ANC)",
+        "finetune · gcn (lr 0.05, levels ANC)",
+        "finetune · gcn (lr 0.1, levels A)",
+    ]
+    other = make_result(method="ewc", params={"memory_strength": 5})
+    assert label_results([*results, other])[:3] == label_results(results), "another method changes nothing"
+
+
+def test_many_differing_settings_leave_the_folder(make_result):
+    one = make_result(out="runs/a", params={"a": 1, "b": 1, "c": 1, "d": 1})
+    two = make_result(out="runs/b", params={"a": 2, "b": 2, "c": 2, "d": 2})
+    assert label_results([one, two]) == ["finetune · gcn (a)", "finetune · gcn (b)"]
+
+
+def test_equal_settings_are_told_apart_by_folder_too(make_result):
+    results = [make_result(out=out, params={"lr": lr}) for out, lr in (("a", 1), ("b", 2), ("c", 2.0))]
+    assert label_results(results) == [
+        "finetune · gcn (lr 1)",
+        "finetune · gcn (lr 2, b)",
+        "finetune · gcn (lr 2, c)",
+    ]
 
 
 def test_class_without_name_is_numbered(make_result):

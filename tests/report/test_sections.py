@@ -43,3 +43,46 @@ def test_tasks_show_what_was_learned_and_what_is_left(parse_page, make_result):
 def test_a_command_keeps_its_characters(parse_page, make_result):
     command = 'hpn run cora \\\n  --out "my runs/<a>"'
     assert command in "".join(parse_page(render_page([make_result(command=command)])).text)
+
+
+def test_parameters_stand_above_their_bound(parse_page, make_result):
+    text = "".join(parse_page(render_page([make_result(parameter_bound=10**40)])).text)
+    assert "92,231≤ 1.0 × 10⁴⁰" in text
+    assert "≤" not in "".join(parse_page(render_page([make_result()])).text)
+
+
+def _views(num_views, seed=7):
+    views = [
+        {
+            "after": k,
+            "points": [[k + i, i * i] for i in range(6)],
+            "classes": [0, 1, 0, 1, 4, 5],
+            "silhouette": 0.25 + k,
+            "neighbors": 80.0,
+        }
+        for k in range(num_views)
+    ]
+    return {"seeds": [seed, 8], "views": [views, []]}
+
+
+def test_views_of_the_first_seed_are_drawn_with_the_names_of_the_classes(parse_page, make_result):
+    page = parse_page(render_page([make_result(views=_views(3)), make_result(method="ewc")]))
+    text = "|".join(page.text)
+    assert text.count("Test nodes as the learner sees them") == 1
+    assert "t-SNE, seed 7; at the end: silhouette 2.25, 80.0 % of the nodes" in text
+    assert [f"after task {k}" in page.text for k in (1, 2, 3, 4)] == [True, True, True, False]
+    assert "Theory" in page.text
+    assert "class 5" in page.text
+    assert ("g", "class", "cloud") in page.attributes
+
+
+def test_of_many_views_six_are_drawn_and_the_last_is_among_them(parse_page, make_result):
+    page = parse_page(render_page([make_result(num_tasks=23, views=_views(23))]))
+    shown = [text for text in page.text if text.startswith("after task ") and text[11:].isdigit()]
+    assert len(set(shown)) == 6
+    assert {"after task 1", "after task 23"} <= set(shown)
+
+
+def test_no_views_of_the_first_seed_are_none(parse_page, make_result):
+    views = {"seeds": [0], "views": [[]]}
+    assert "learner sees" not in "".join(parse_page(render_page([make_result(views=views)])).text)

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from hpn.report.svg import Plot, is_labelled, label_step, legend, nice_range, nice_step, y_axis
+from hpn.report.svg import Plot, heading, is_labelled, label_step, legend, nice_range, nice_step, y_axis
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,18 @@ def test_legend_wraps_and_shortens():
     assert height > 20 * 5
     assert "x" * 33 + "…" in drawn
     assert f"<title>{'x' * 90}</title>" in drawn
+
+
+def test_legend_keeps_the_styles_it_is_given():
+    drawn, _ = legend(["a", "b"], left=16, top=0, right=406, styles=[3, 5], has_lines=False)
+    assert 'class="marker f3"' in drawn
+    assert 'class="marker f5"' in drawn
+    assert "<line" not in drawn
+
+
+def test_heading_wraps_to_the_width():
+    one, low = heading("short", 420)
+    two, high = heading("word " * 20, 420)
+    assert one.count("<text") == 1
+    assert two.count("<text") >= 2
+    assert high == low + 18 * (two.count("<text") - 1)

@@ -1,6 +1,6 @@
 import pytest
 
-from hpn.report.wording import explanation, headline, lead, setting
+from hpn.report.wording import explanation, headline, lead, setting, terms
 
 
 def test_setting_names_what_a_group_shares(make_result):
@@ -30,3 +30,10 @@ def test_headline_names_few_data_sets_and_counts_many(make_result):
 def test_lead_warns_of_different_settings(make_result):
     assert "2 settings" in lead([make_result()] * 3, 2)
     assert "settings" not in lead([make_result()] * 3, 1)
+
+
+def test_only_what_is_shown_is_explained(make_result):
+    names = [name for name, _ in terms([make_result()])]
+    assert not {"Stored", "Bound", "t-SNE"} & set(names)
+    full = make_result(growth=[{}], bounds={"atomic": 3}, views={"seeds": [0], "views": [[]]})
+    assert [name for name, _ in terms([make_result(), full])] == [*names, "Stored", "Bound", "t-SNE"]

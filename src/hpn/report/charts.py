@@ -21,11 +21,11 @@ from hpn.report.svg import (
     nice_range,
     points,
     rect,
-    shorten,
     text,
     tooltip,
     y_axis,
 )
+from hpn.report.variants import short_name
 
 WIDTH = 420.0
 _BARS_WIDTH = 340.0
@@ -137,7 +137,7 @@ def bars_svg(labels: Sequence[str], panels: Sequence[Bars], *, title: str, stand
         title: Name of the chart, drawn where it stands alone.
         standalone: Whether to carry title and style sheet, as a file must.
     """
-    left, right = 126.0, _BARS_WIDTH - 76
+    left, right = 138.0, _BARS_WIDTH - 76
     y = 44.0 if standalone else 6.0
     parts = [text(16, 28, title, cls="head")] if standalone else []
     for panel in panels:
@@ -145,7 +145,7 @@ def bars_svg(labels: Sequence[str], panels: Sequence[Bars], *, title: str, stand
         parts.append(text(left, y + 12, panel.head, cls="strong"))
         y += 22
         for style, (label, value) in enumerate(zip(labels, panel.values, strict=True)):
-            parts.append(text(left - 8, y + 11, shorten(label, 18), cls="ink", anchor="end", tip=label))
+            parts.append(text(left - 8, y + 11, short_name(label, 18), cls="ink", anchor="end", tip=label))
             length = 0.0 if value is None else max(1.0, value / top * (right - left))
             if value is not None:
                 tip = f"{label}: {panel.texts[style]}"

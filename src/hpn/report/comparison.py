@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from hpn.report.comparison_table import (
     table_columns,
     table_notes,
 )
+from hpn.report.format import plain_markdown
 from hpn.report.wording import setting
 
 NAME = "comparison"
@@ -65,7 +65,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     columns = table_columns(comparison)
     best = best_rows(comparison)
     lines = [
-        f"# Methods compared on {_plain(comparison['dataset'])}",
+        f"# Methods compared on {plain_markdown(comparison['dataset'])}",
         "",
         f"{', '.join(setting(comparison))}; seeds {', '.join(map(str, comparison['seeds']))}.",
         "",
@@ -76,10 +76,10 @@ def comparison_markdown(comparison: Comparison) -> str:
         cells = row_cells(row, columns)
         if number in best:
             cells[0] = f"**{cells[0]}**"
-        lines.append(f"| {' | '.join([_plain(row_label(row)), *cells])} |")
+        lines.append(f"| {' | '.join([plain_markdown(row_label(row)), *cells])} |")
     for note in (*table_notes(comparison), PARAMETERS_REMARK):
         lines += ["", note]
-    lines += [f"- {_plain(line)}" for line in ("", *failures(comparison)) if line]
+    lines += [f"- {plain_markdown(line)}" for line in ("", *failures(comparison)) if line]
     lines += ["", "Repeat it:", "", "```", comparison["command"], "```", ""]
     return "\n".join(lines)
 
@@ -112,8 +112,3 @@ def _record(row: Row, comparison: Comparison) -> dict[str, Any]:
 
 def _both(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     return {f"{name}_{part}": value[part] if value else None for part in ("mean", "std")}
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line and inside a table's cell."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(text.split()))

@@ -27,6 +27,16 @@ def esc(value: object) -> str:
     return html.escape(_UNPRINTABLE.sub("\ufffd", str(value)), quote=True)
 
 
+def plain_markdown(value: object) -> str:
+    r"""Make a value text that Markdown shows as it is, on one line and inside a table's cell.
+
+    Example:
+        >>> print(plain_markdown("a_b | <c>"))
+        a\_b \| \<c\>
+    """
+    return re.sub(r"([\\`*_~\[\]<>|&])", r"\\\1", " ".join(_UNPRINTABLE.sub("\ufffd", str(value)).split()))
+
+
 def coord(value: float) -> str:
     """Write a coordinate with one digit, and none where it is whole.
 

@@ -12,7 +12,7 @@ from hpn.report.format import esc
 from hpn.report.page import frame_page
 from hpn.report.results import FILE_NAME, Result, group_results, load_result
 from hpn.report.sections import Group, group_section, summary_section
-from hpn.report.wording import EDGES, EVALUATIONS, TERMS, headline, lead
+from hpn.report.wording import EDGES, EVALUATIONS, headline, lead, terms
 
 
 def write_report(runs: Sequence[Path], out: Path) -> Path:
@@ -50,16 +50,16 @@ def render_page(results: Sequence[Result]) -> str:
     body = (
         f'<header><p class="over">hpn report</p><h1>{esc(title)}</h1>'
         f'<p class="lead">{esc(lead(results, len(groups)))}</p></header>'
-        f"<main>{summary_section(groups)}{''.join(map(group_section, groups))}{_terms()}</main>"
+        f"<main>{summary_section(groups)}{''.join(map(group_section, groups))}{_terms(results)}</main>"
     )
     return frame_page(title, body)
 
 
-def _terms() -> str:
+def _terms(results: Sequence[Result]) -> str:
     modes = " ".join(f"{name.capitalize()}: {said}." for name, said in EVALUATIONS.items())
     edges = " ".join(f"{name.capitalize()}: {said}." for name, said in EDGES.items())
-    terms = (*TERMS, ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges))
-    rows = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in terms)
+    known = (*terms(results), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges))
+    rows = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in known)
     return f'<section><h2>How to read this</h2><dl class="terms card">{rows}</dl></section>'
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 import json
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, TypeGuard
+from typing import Any
 
 from hpn.errors import DataError
 from hpn.metrics import Summary, accuracy_means, average_retainings, summarize
-from hpn.report.format import is_number
+from hpn.report.checks import OPTIONAL, result_faults, view_faults
+from hpn.report.variants import variant_names
 
 SCHEMA = 1
 FILE_NAME = "result.json"
+VIEWS_NAME = "views.json"
 
 Result = Mapping[str, Any]
-
-_TEXTS = ("dataset", "method", "scenario", "evaluate", "edges")
-_SUMMARIES = ("fm", "ars")
-_NUMBERS = ("parameters", "peak_rss_mb")
-_NUMBER_MAPS = ("prototypes", "bounds", "seconds")
-_MAPS = ("versions", "balanced", "class_names", "params")
-_OPTIONAL = ("backbone", *_SUMMARIES, *_NUMBERS, *_NUMBER_MAPS, *_MAPS, "command")
 
 
 def load_result(path: Path) -> dict[str, Any]:
@@ -33,7 +28,8 @@ def load_result(path: Path) -> dict[str, Any]:
         path: A run folder, or the ``result.json`` in it.
 
     Returns:
-        The result as stored; optional fields that are absent are ``None``.
+        The result as stored; optional fields that are absent are ``None``. ``views`` is what the folder's
+        ``views.json`` holds, if there is one.
 
     Raises:
         DataError: The run has not finished, or the file is not a result this version reads.
@@ -45,13 +41,14 @@ def load_result(path: Path) -> dict[str, Any]:
             f"{file} has schema {reprlib.repr(result.get('schema'))}, expected {SCHEMA}: "
             "read it with the hpn version that wrote it, or run its command again with this one"
         )
-    for name in _OPTIONAL:
+    for name in OPTIONAL:
         result.setdefault(name, None)
     if result.get("out") is None:
         result["out"] = str(file.parent)
-    fault = next(_faults(result), None)
+    fault = next(result_faults(result), None)
     if fault is not None:
         raise _error(f"{file} is damaged ({fault}): run its command again")
+    result["views"] = _load_views(file, len(result["tasks"]))
     return result
 
 
@@ -69,7 +66,10 @@ def group_results(results: Iterable[Result]) -> list[list[Result]]:
 
 
 def label_results(results: Sequence[Result]) -> list[str]:
-    """Name each result by method and backbone; where two agree, by run folder or number as well.
+    """Name each result by method and backbone, and where that is not enough by what differs.
+
+    Results of one method are told apart by the hyper-parameters that differ, if they are three or fewer,
+    else by run folder; and by number where nothing else helps.
 
     Example:
         >>> hpn = {"method": "hpn", "backbone": None, "out": "runs/a"}
@@ -77,19 +77,39 @@ def label_results(results: Sequence[Result]) -> list[str]:
         ['hpn', 'ewc · gcn']
         >>> label_results([hpn, {**hpn, "out": "runs/b"}, {**hpn, "out": "runs/b"}])
         ['hpn (a)', 'hpn (b)', 'hpn (b) #2']
+        >>> label_results([{**hpn, "params": {"dim": dim}} for dim in (8, 16)])
+        ['hpn (dim 8)', 'hpn (dim 16)']
     """
-    labels = [" · ".join(filter(None, (r["method"], r.get("backbone")))) for r in results]
-    shared = Counter(labels)
-    for i, result in enumerate(results):
-        folder = PurePath(str(result.get("out") or "")).name
-        if shared[labels[i]] > 1 and folder:
-            labels[i] = f"{labels[i]} ({folder})"
+    bases = [method_label(result) for result in results]
+    variants = _variants(results, bases)
+    shared = Counter(zip(bases, variants, strict=True))
+    labels = []
+    for result, base, variant in zip(results, bases, variants, strict=True):
+        folder = PurePath(str(result.get("out") or "")).name if shared[base, variant] > 1 else ""
+        apart = ", ".join(filter(None, (variant, folder)))
+        labels.append(f"{base} ({apart})" if apart else base)
     seen: Counter[str] = Counter()
     for i, label in enumerate(labels):
         seen[label] += 1
         if seen[label] > 1:
             labels[i] = f"{label} #{seen[label]}"
     return labels
+
+
+def method_label(result: Result) -> str:
+    """Method and backbone."""
+    return " · ".join(filter(None, (result["method"], result.get("backbone"))))
+
+
+def _variants(results: Sequence[Result], bases: Sequence[str]) -> list[str]:
+    """What tells each result from the others of its method; empty where nothing short does."""
+    variants = [""] * len(results)
+    for base in dict.fromkeys(bases):
+        members = [i for i, name in enumerate(bases) if name == base]
+        names = variant_names([results[i].get("params") or {} for i in members])
+        for i, name in zip(members, names, strict=True):
+            variants[i] = name
+    return variants
 
 
 def class_names(result: Result, task: int) -> list[str]:
@@ -101,6 +121,15 @@ def class_names(result: Result, task: int) -> list[str]:
     """
     names = result.get("class_names") or {}
     return [str(names.get(str(label), f"class {label}")) for label in result["tasks"][task]]
+
+
+def all_class_names(result: Result) -> dict[int, str]:
+    """Name of every class of the stream."""
+    return {
+        label: name
+        for j, task in enumerate(result["tasks"])
+        for label, name in zip(task, class_names(result, j), strict=True)
+    }
 
 
 def accuracy_curve(result: Result) -> list[Summary | None]:
@@ -130,8 +159,33 @@ def mean_matrix(result: Result) -> list[list[Summary | None]]:
     return [_over_seeds([m[i] for m in result["matrices"]]) for i in range(num_tasks)]
 
 
+def prototype_growth(result: Result) -> dict[str, list[float | None]]:
+    """Prototypes of each level after each task; empty for a learner that has none."""
+    steps = [entry.get("prototypes") or {} for entry in result.get("growth") or []]
+    levels = dict.fromkeys(level for step in steps for level in step)
+    return {level: [step.get(level) for step in steps] for level in levels}
+
+
+def first_views(result: Result) -> list[Mapping[str, Any]]:
+    """Views of the first seed, in the order of the tasks; empty for a run without."""
+    seeds = (result.get("views") or {}).get("views") or [[]]
+    return sorted(seeds[0], key=lambda view: int(view["after"]))
+
+
 def _over_seeds(rows: Sequence[Sequence[float | None]]) -> list[Summary | None]:
     return [summarize(column) for column in zip(*rows, strict=True)]
+
+
+def _load_views(file: Path, num_tasks: int) -> dict[str, Any] | None:
+    """Read the views beside a result, if it is in a run folder that has them."""
+    beside = file.with_name(VIEWS_NAME)
+    if file.name != FILE_NAME or not beside.exists():
+        return None
+    views = _parse(_read(beside), beside)
+    fault = next(view_faults(views, num_tasks), None)
+    if fault is not None:
+        raise _error(f"{beside} is damaged ({fault}): delete it, or run its command again")
+    return views
 
 
 def _read(file: Path) -> str:
@@ -168,70 +222,3 @@ def _not_json(file: Path, why: str) -> DataError:
 
 def _error(message: str) -> DataError:
     return DataError(" ".join(message.split()))
-
-
-def _faults(result: Result) -> Iterator[str]:
-    """Say what is wrong with the fields the report reads, most telling first."""
-    for name in _TEXTS:
-        if not isinstance(result.get(name), str):
-            yield f"{name} must be a text, got {reprlib.repr(result.get(name))}"
-    if not isinstance(result["backbone"], (str, type(None))):
-        yield f"backbone must be a text or null, got {reprlib.repr(result['backbone'])}"
-    tasks, seeds, matrices = (result.get(name) for name in ("tasks", "seeds", "matrices"))
-    if not _is_filled(tasks) or not all(_is_task(task) for task in tasks):
-        yield "tasks must be a list of lists of classes"
-    elif not _is_filled(seeds) or not isinstance(matrices, list) or len(matrices) != len(seeds):
-        yield "matrices must hold one matrix a seed"
-    elif not all(_is_matrix(matrix, len(tasks)) for matrix in matrices):
-        yield "matrices must be lower triangular, one row of numbers a task"
-    if not _is_summary(result.get("am")):
-        yield "am must hold mean, std and values"
-    yield from _optional_faults(result)
-
-
-def _optional_faults(result: Result) -> Iterator[str]:
-    for name in _SUMMARIES:
-        if result[name] is not None and not _is_summary(result[name]):
-            yield f"{name} must hold mean, std and values, or be null"
-    for name in (*_NUMBER_MAPS, *_MAPS):
-        if not isinstance(result[name], (dict, type(None))):
-            yield f"{name} must be an object or null"
-    numbers = {name: result[name] for name in _NUMBERS}
-    for name in _NUMBER_MAPS:
-        if isinstance(result[name], dict):
-            numbers |= {f"{name}.{key}": value for key, value in result[name].items()}
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
-            yield f"{reprlib.repr(name)} must be a number or null, got {reprlib.repr(value)}"
-    balanced = result["balanced"]
-    am = balanced.get("am") if isinstance(balanced, dict) else None
-    if am is not None and not _is_summary(am):
-        yield "balanced.am must hold mean, std and values, or be null"
-
-
-def _is_filled(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list) and len(value) > 0
-
-
-def _is_task(value: object) -> bool:
-    return _is_filled(value) and all(isinstance(label, int) for label in value)
-
-
-def _is_matrix(value: object, num_tasks: int) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == num_tasks
-        and all(
-            isinstance(row, list) and len(row) == i + 1 and all(is_number(cell) for cell in row)
-            for i, row in enumerate(value)
-        )
-    )
-
-
-def _is_summary(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and is_number(value.get("mean"))
-        and is_number(value.get("std"))
-        and _is_filled(value.get("values"))
-    )

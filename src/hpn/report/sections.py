@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpn.report.charts import WIDTH, dots_width
-from hpn.report.figures import COSTS, accuracy_svg, cost_svg, final_svg, retaining_svg
+from hpn.report.cards import figure_card, plot_box, swatch_icon
+from hpn.report.figures import views_svg
 from hpn.report.format import MISSING, count, decimal, esc, quantity, spread
+from hpn.report.group_charts import group_charts
 from hpn.report.heatmap import MAX_ROOMY, matrix_svg
-from hpn.report.results import Result, class_names, label_results, mean_matrix
-from hpn.report.svg import swatch
+from hpn.report.results import Result, class_names, first_views, label_results, mean_matrix
+from hpn.report.studies import sensitivity_block
 from hpn.report.wording import explanation, plural, setting
 
 _SUMMARIES: tuple[tuple[str, Callable[[Result], Mapping[str, Any] | None]], ...] = (
@@ -65,7 +66,7 @@ def group_section(group: Group) -> str:
     result = group.results[0]
     chips = "".join(f"<li>{esc(text)}</li>" for text in setting(result))
     key = "".join(
-        f'<li>{_swatch(style)}<a href="#run-{group.first + style}">{esc(label)}</a></li>'
+        f'<li>{swatch_icon(style)}<a href="#run-{group.first + style}">{esc(label)}</a></li>'
         for style, label in enumerate(group.labels)
     )
     runs = "".join(
@@ -75,8 +76,8 @@ def group_section(group: Group) -> str:
     return (
         f'<section><h2>{esc(result["dataset"])}</h2><ul class="chips">{chips}</ul>'
         f'<p class="note">{esc(explanation(result))}</p>'
-        f'<ul class="key">{key}</ul><div class="grid">{_charts(group.results)}</div>'
-        f"{runs}</section>"
+        f'<ul class="key">{key}</ul><div class="grid">{group_charts(group.results)}</div>'
+        f"{sensitivity_block(group.results)}{runs}</section>"
     )
 
 
@@ -106,13 +107,19 @@ def _summary_row(result: Result, label: str, number: int, tops: Mapping[str, flo
     seconds = result["seconds"] or {}
     numbers = [quantity(seconds.get(part)) for part in ("fit", "predict", "total")]
     numbers.append(quantity(result["peak_rss_mb"]))
-    cells.append(f'<td class="num">{count(result["parameters"])}</td>')
+    cells.append(f'<td class="num">{_parameters(result)}</td>')
     cells.append(f'<td class="num proto">{_prototypes(result)}</td>')
     cells += [f'<td class="num">{text}</td>' for text in numbers]
     return (
         f'<tr><th scope="row"><a href="#run-{number}">{esc(label)}</a>'
         f"<small>{plural(len(result['seeds']), 'seed')}</small></th>{''.join(cells)}</tr>"
     )
+
+
+def _parameters(result: Result) -> str:
+    bound = result.get("parameter_bound")
+    limit = "" if bound is None else f"<br><small>≤ {count(bound)}</small>"
+    return count(result["parameters"]) + limit
 
 
 def _prototypes(result: Result) -> str:
@@ -125,60 +132,33 @@ def _prototypes(result: Result) -> str:
     return "<br>".join(lines) or MISSING
 
 
-def _charts(results: Sequence[Result]) -> str:
-    num_tasks = len(results[0]["tasks"])
-    has_spread = any(len(result["seeds"]) > 1 for result in results)
-    sub = "mean ± standard deviation over seeds" if has_spread else "one seed"
-    curves = (
-        ("Accuracy mean (AM) after each task", accuracy_svg),
-        ("Average retaining score (ARS) after each task", retaining_svg),
-    )
-    figures = [
-        _figure(head, sub, _plot(draw(results, standalone=False), head, keeps_size=False))
-        for head, draw in curves
-        if num_tasks > 1
-    ]
-    head, is_wide = "Accuracy on each task at the end", dots_width(num_tasks, len(results)) > WIDTH
-    final = _plot(final_svg(results, standalone=False), head, keeps_size=is_wide)
-    costs = "".join(cost_svg(results, panels=[name], standalone=False) for name in COSTS)
-    figures.append(_figure(head, sub, final, is_wide=is_wide))
-    bars = f'<div class="bars">{costs}</div>'
-    figures.append(_figure("Cost", "less is better", bars, is_wide=is_wide))
-    return "".join(figures)
-
-
-def _figure(head: str, sub: str, body: str, *, is_wide: bool = False) -> str:
-    wide = " wide" if is_wide else ""
-    return f'<figure class="card{wide}"><figcaption>{head}<span>{sub}</span></figcaption>{body}</figure>'
-
-
-def _plot(svg: str, name: str, *, keeps_size: bool) -> str:
-    """Put a drawing in a box it fills, or, at its own size, in one that scrolls where it must."""
-    if not keeps_size:
-        return f'<div class="fill">{svg}</div>'
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(name)}">{svg}</div>'
-
-
-def _swatch(style: int) -> str:
-    return (
-        '<svg class="hpn" aria-hidden="true" width="26" height="14" viewBox="0 -7 26 14">'
-        f"{swatch(style)}</svg>"
-    )
-
-
 def _run(result: Result, label: str, style: int, number: int) -> str:
     num_tasks = len(result["tasks"])
     title = f"Accuracy matrix, {label} on {result['dataset']}"
     svg = matrix_svg(result, title=title, standalone=False)
+    matrix = plot_box(svg, title, keeps_size=num_tasks > MAX_ROOMY)
     tall = " tall" if num_tasks > MAX_ROOMY else ""
     return (
-        f'<article class="run card" id="run-{number}"><header>{_swatch(style)}<h3>{esc(label)}</h3>'
+        f'<article class="run card" id="run-{number}"><header>{swatch_icon(style)}<h3>{esc(label)}</h3>'
         f"<p>AM <b>{spread(result['am'])}</b> % · FM <b>{spread(result['fm'], signed=True)}</b> · "
         f'ARS <b>{spread(result["ars"])}</b> %</p></header><div class="two{tall}">'
-        "<figure><figcaption>Accuracy matrix<span>per cent, mean over seeds</span></figcaption>"
-        f"{_plot(svg, title, keeps_size=num_tasks > MAX_ROOMY)}</figure>{_tasks(result)}</div>"
-        f"{_command(result)}{_facts(result)}</article>"
+        f"{figure_card('Accuracy matrix', 'per cent, mean over seeds', matrix, css='')}{_tasks(result)}</div>"
+        f"{_views(result, label)}{_command(result)}{_facts(result)}</article>"
     )
+
+
+def _views(result: Result, label: str) -> str:
+    views = first_views(result)
+    if not views:
+        return ""
+    seed, silhouette = result["views"]["seeds"][0], decimal(views[-1].get("silhouette"), 2)
+    sub = (
+        f"t-SNE, seed {seed}; at the end: silhouette {silhouette}, "
+        f"{decimal(views[-1].get('neighbors'))} % of the nodes among their own class"
+    )
+    title = f"t-SNE of the test nodes, {label}"
+    box = plot_box(views_svg(result, title=title, standalone=False), title)
+    return f'<div class="views">{figure_card("Test nodes as the learner sees them", sub, box, css="")}</div>'
 
 
 def _tasks(result: Result) -> str:

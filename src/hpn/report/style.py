@@ -35,7 +35,7 @@ section>.note{margin-top:8px}
 .scroll{overflow-x:auto;max-width:100%}
 .num{text-align:right;white-space:nowrap}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums;width:100%}
-th,td{padding:9px 9px;text-align:left;vertical-align:baseline;border-top:1px solid var(--rule)}
+th,td{padding:9px 8px;text-align:left;vertical-align:baseline;border-top:1px solid var(--rule)}
 thead th{border-top:0;color:var(--muted);font-weight:550;font-size:.78rem;line-height:1.3;
 vertical-align:bottom}
 th.num{text-align:right}
@@ -46,7 +46,7 @@ small{font-size:.78rem;color:var(--muted)}
 .sum td:last-child,.sum thead th:last-child{padding-right:18px}
 .sum th:first-child:not(.set){position:sticky;left:0;background:var(--card)}
 .sum tbody th[scope=row]{font-weight:600;
-min-width:10rem;max-width:15rem;overflow-wrap:anywhere}
+min-width:10.4rem;max-width:15rem;overflow-wrap:anywhere}
 .sum tbody th small{display:block;font-weight:400}
 .sum .set{background:var(--soft);font-weight:400;color:var(--muted);padding-top:7px;
 padding-bottom:7px;font-size:.82rem}
@@ -62,14 +62,14 @@ padding:2px 12px;font-size:.83rem;overflow-wrap:anywhere}
 font-size:.9rem}
 .key li{display:flex;align-items:center;gap:8px;min-width:0;overflow-wrap:anywhere}
 .key svg{flex:none}
-.grid{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px}
+.grid{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px;grid-auto-flow:dense}
 figure{margin:0;padding:18px 18px 12px;min-width:0}
 figcaption{font-weight:620;font-size:.97rem;line-height:1.35;margin-bottom:8px}
 figcaption span{display:block;color:var(--muted);font-weight:400;font-size:.84rem}
 .wide{grid-column:1/-1}
 figure svg{display:block}
 .fill svg{width:100%;height:auto;max-width:520px;margin:0 auto}
-.wide .scroll svg{min-width:100%;height:auto}
+.wide .scroll svg{min-width:min(100%,760px);height:auto}
 .bars{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));
 gap:4px 24px}
 .bars svg{width:100%;height:auto;max-width:400px}
@@ -93,6 +93,11 @@ h4 span{display:block;color:var(--muted);font-weight:400;font-size:.84rem;line-h
 .tasks tbody th{font-weight:400;color:var(--muted)}
 .tasks td:nth-child(2){overflow-wrap:anywhere;min-width:7rem}
 .tasks th:first-child{padding-left:0}
+.study{margin-top:32px}
+.study .note{margin:6px 0 14px}
+.views{margin-top:22px}
+.views figure{padding:0}
+.views .fill svg{margin:0}
 .again{position:relative;margin-top:22px}
 pre{margin:6px 0 0;padding:13px 84px 13px 16px;background:var(--soft);border-radius:8px;
 white-space:pre-wrap;overflow-wrap:anywhere;
@@ -132,7 +137,8 @@ figure svg{max-width:100%;height:auto}.again button{display:none}
 .grid{grid-template-columns:repeat(2,minmax(0,1fr))}
 .two:not(.tall){grid-template-columns:minmax(0,1fr) minmax(0,1.25fr);gap:14pt}
 .tasks table{font-size:7.6pt}.tasks th,.tasks td{padding:3pt!important}
-.chips,.key,section>.note{break-after:avoid}
+.chips,.key,section>.note,.study>.note,.run>header{break-after:avoid}
+.views .fill svg{max-width:330px}
 a{color:inherit}}
 """
 

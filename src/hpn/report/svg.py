@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,6 +83,13 @@ def text(x: float, y: float, value: object, *, cls: str = "", anchor: str = "sta
     return f'<text x="{coord(x)}" y="{coord(y)}"{css}{at}>{tooltip(tip)}{esc(value)}</text>'
 
 
+def heading(title: str, width: float) -> tuple[str, float]:
+    """Draw the title of a file in lines that fit a width, and give the height they take."""
+    lines = textwrap.wrap(title, max(12, int((width - 32) / 7.8))) or [""]
+    parts = [text(16, 28 + 18 * i, row, cls="head") for i, row in enumerate(lines)]
+    return "".join(parts), 28.0 + 18 * (len(lines) - 1)
+
+
 def tooltip(value: str) -> str:
     """Text that shows while the pointer rests on the element it is put into."""
     return f"<title>{esc(value)}</title>" if value else ""
@@ -115,13 +123,18 @@ def dash(style: int) -> str:
     return f' stroke-dasharray="{pattern}"' if pattern else ""
 
 
+def outline(style: int) -> Sequence[tuple[float, float]] | None:
+    """Corners of the marker of a style, for radius 1; none for a circle."""
+    return _MARKERS[style % len(_MARKERS)]
+
+
 def marker(x: float, y: float, style: int, radius: float = 4) -> str:
     """Draw the marker of a style."""
-    outline = _MARKERS[style % len(_MARKERS)]
+    corners = outline(style)
     cls = f'class="marker f{colour(style)}"'
-    if outline is None:
+    if corners is None:
         return f'<circle cx="{coord(x)}" cy="{coord(y)}" r="{coord(radius)}" {cls}/>'
-    shape = points([(x + radius * dx, y + radius * dy) for dx, dy in outline])
+    shape = points([(x + radius * dx, y + radius * dy) for dx, dy in corners])
     return f'<polygon points="{shape}" {cls}/>'
 
 
@@ -131,15 +144,36 @@ def swatch(style: int, x: float = 0, y: float = 0) -> str:
     return rule + marker(x + 13, y, style)
 
 
-def legend(labels: Sequence[str], *, left: float, top: float, right: float) -> tuple[str, float]:
-    """Draw the names of the styles in rows that wrap, and give the height they take."""
+def legend(
+    labels: Sequence[str],
+    *,
+    left: float,
+    top: float,
+    right: float,
+    styles: Sequence[int] | None = None,
+    has_lines: bool = True,
+    size: float = 12,
+) -> tuple[str, float]:
+    """Draw the names of the styles in rows that wrap, and give the height they take.
+
+    Args:
+        labels: The names.
+        left: Where the rows start.
+        top: Height of the first row's text.
+        right: Where the rows end.
+        styles: The style of each name; by default they are counted.
+        has_lines: Whether a piece of line runs through each marker.
+        size: Font size to leave room for; on a phone, a page draws letters larger.
+    """
     parts, x, y = [], left, top
-    for style, label in enumerate(labels):
+    indent = 32.0 if has_lines else 14.0
+    for style, label in zip(styles or range(len(labels)), labels, strict=True):
         short = shorten(label, 34)
-        width = 32 + text_width(short) + 18
+        width = indent + text_width(short, size) + 18
         if x > left and x + width - 18 > right:
             x, y = left, y + 20
-        parts += [swatch(style, x, y - 4), text(x + 32, y, short, cls="ink", tip=label)]
+        sign = swatch(style, x, y - 4) if has_lines else marker(x + 5, y - 4, style)
+        parts += [sign, text(x + indent, y, short, cls="ink", tip=label)]
         x += width
     return "".join(parts), y - top + 20
 

@@ -117,6 +117,7 @@ def svg_css() -> str:
         ".hpn .whisker{fill:none;stroke-width:1.3}.hpn .band{stroke:none;opacity:.13}"
         ".hpn .dot .marker{stroke:none}.hpn .faint{opacity:.06}"
         ".hpn .hit{fill:transparent;stroke:none}"
+        ".hpn .bound{fill:none;stroke-width:1.4;stroke-dasharray:5 4}.hpn .cloud path{opacity:.75}"
         f"{light}{DARK}{{{dark}}}"
     )
 
@@ -128,7 +129,8 @@ def _rules(
         f".hpn text{{fill:{muted}}}.hpn .head,.hpn .ink{{fill:{ink}}}",
         f".hpn .grid{{stroke:{grid};stroke-width:1}}.hpn .axis{{stroke:{muted};stroke-width:1}}",
         f".hpn .ground{{fill:{ground};stroke:{grid};rx:8px}}.hpn .stripe{{fill:{grid};opacity:.4}}",
-        f".hpn .marker{{stroke:{ground};stroke-width:1}}",
+        f".hpn .marker{{stroke:{ground};stroke-width:1}}.hpn .frame{{fill:none;stroke:{grid}}}",
+        f".hpn .halo{{paint-order:stroke;stroke:{ground};stroke-width:3px;stroke-linejoin:round}}",
     ]
     for i, colour in enumerate(series):
         rules.append(f".hpn .f{i}{{fill:{colour}}}.hpn .s{i}{{stroke:{colour}}}")

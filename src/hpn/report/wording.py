@@ -47,6 +47,35 @@ TERMS = (
     ("±", "Standard deviation over seeds; absent with one seed. Bands and whiskers show the same."),
 )
 
+STORED_TERM = (
+    "Stored",
+    "Every number a method must keep between tasks: weights, importances, old copies, buffers, "
+    "prototypes; for joint training all the data seen.",
+)
+BOUND_TERM = (
+    "Bound",
+    "The most prototypes of a level, or parameters, that any stream of tasks, however long, could lead to.",
+)
+VIEWS_TERM = (
+    "t-SNE",
+    "A picture in which nodes that a learner represents alike lie close together; distances between "
+    "groups, their sizes and directions mean nothing. The silhouette (how far classes are apart, −1 to 1) "
+    "and the share of nodes whose nearest others are mostly of their class are measured in the "
+    "representation itself.",
+)
+
+
+def terms(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """What has to be explained below these results."""
+    found = list(TERMS)
+    if any(result.get("growth") for result in results):
+        found.append(STORED_TERM)
+    if any(result.get("bounds") or result.get("parameter_bound") for result in results):
+        found.append(BOUND_TERM)
+    if any(result.get("views") for result in results):
+        found.append(VIEWS_TERM)
+    return found
+
 
 def plural(num: int, noun: str) -> str:
     """Count a noun.
