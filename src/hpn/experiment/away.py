@@ -1,0 +1,73 @@
+"""A job on a machine that shares no file system with this one: the folder of its seed travels as bytes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hpn.datasets import Graph
+from hpn.experiment.checkpoint import NAME as CHECKPOINT
+from hpn.experiment.config import installed_versions
+from hpn.experiment.files import write_atomic
+from hpn.experiment.folder import RESULT
+from hpn.experiment.graphs import graphs
+from hpn.experiment.jobs import Job, JobEnd, run_job
+from hpn.experiment.parallel import one_thread
+
+
+def run_there(
+    job: Job, files: Mapping[str, bytes], load: Callable[[], Graph]
+) -> tuple[JobEnd, dict[str, bytes]]:
+    """What a worker does with a job: it runs it in a folder of its own.
+
+    Args:
+        job: The job; its folder and data are on another machine.
+        files: What its folder holds.
+        load: Gets the graph; called if this process has another one.
+
+    Returns:
+        How it ended and, if it went well, what its folder is to hold.
+    """
+    different = _differences(there=installed_versions(), here=job.config.versions)
+    if different:
+        return JobEnd(f"{socket.gethostname()} has other versions: {different}", 0.0), {}
+    if job.config.data_sha256 not in graphs:
+        graphs.clear()
+        graphs[job.config.data_sha256] = load()
+    with TemporaryDirectory(prefix="hpn-") as place, one_thread():
+        folder = Path(place) / job.folder.name
+        write_files(folder, files)
+        end = run_job(replace(job, folder=folder))
+        if end.error is not None:
+            return replace(end, error=end.error.replace(str(folder), str(job.folder))), {}
+        return end, read_files(folder)
+
+
+def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    return "; ".join(
+        f"{name} {there.get(name)} there, {here.get(name)} here"
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
+    )
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a seed's folder by name, half-written ones aside; none if there is no folder."""
+    if not folder.is_dir():
+        return {}
+    found = (path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".part")
+    return {path.name: path.read_bytes() for path in found}
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make a seed's folder hold these files, the result last: whenever it stops, the seed can go on."""
+    folder.mkdir(exist_ok=True)
+    for name in sorted(files, key=lambda name: (name == RESULT, name == CHECKPOINT)):
+        if name == RESULT:
+            for path in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
+                if path.name not in files:
+                    path.unlink()
+        write_atomic(folder / name, files[name])
