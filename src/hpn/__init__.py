@@ -20,6 +20,7 @@ _HOMES = {
     "evaluate": "hpn.evaluation",
     "load_dataset": "hpn.datasets",
     "load_learner": "hpn.experiment",
+    "reproduce": "hpn.reproduction",
     "run": "hpn.experiment",
     "tune": "hpn.experiment",
     "write_comparison": "hpn.report.comparison",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hpn.learners import LEARNERS, Learner
     from hpn.report import write_report
     from hpn.report.comparison import write_comparison
+    from hpn.reproduction import reproduce
     from hpn.streams import TaskStream
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "evaluate",
     "load_dataset",
     "load_learner",
+    "reproduce",
     "run",
     "tune",
     "write_comparison",

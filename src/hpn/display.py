@@ -127,6 +127,40 @@ def print_recipes(recipes: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
+def print_experiments(rows: list[dict[str, Any]]) -> None:
+    """Print the experiments that can be repeated."""
+    console = _console()
+    table = Table(box=None, pad_edge=False)
+    for head in ("experiment", "in the paper", "runs on"):
+        table.add_column(head, overflow="fold", style="bold" if head == "experiment" else "")
+    for row in rows:
+        table.add_row(row["name"], Text(row["paper"]), Text(", ".join(row["datasets"])))
+    console.print(table)
+    console.print(Text("data sets that are not on disk are left out; --datasets names others", style="dim"))
+
+
+def print_reproduction(done: dict[str, Any]) -> None:
+    """Print how the cells compare with the paper's, which claims hold, and where the pages are."""
+    console = _console()
+    cells = Table(box=None, pad_edge=False)
+    for head in ("next to the paper", "within 2 sd", "better", "worse"):
+        cells.add_column(head, justify="left" if head.startswith("next") else "right")
+    for name, counts in done["cells"].items():
+        cells.add_row(name, *(str(counts[verdict]) for verdict in ("within", "better", "worse")))
+    console.print(cells)
+    claims = Table(box=None, pad_edge=False)
+    claims.add_column("claim", overflow="fold")
+    claims.add_column("here")
+    for claim in done["claims"]:
+        claims.add_row(Text(claim["statement"]), Text(claim["verdict"]))
+    console.print(claims)
+    for failed in done["failed"]:
+        console.print(Text(f"{failed['run']} failed: {failed['error']}", style="red"))
+    for name, missing in done["absent"].items():
+        console.print(Text(f"{name}: left out, not on disk: {', '.join(missing)}", style="dim"))
+    console.print(Text(f"pages: {Path(done['out']) / 'README.md'}", style="dim"))
+
+
 def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
     """Print the catalog."""
     table = Table(title="Data sets", title_justify="left", box=None, pad_edge=False)

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import pytest
 
 from hpn.experiment.published import (
     Cell,
     Spread,
+    Table,
     _tables,
+    published_ablation,
     published_cell,
+    published_matrix,
+    published_memory,
     published_parameters,
     published_source,
 )
+from hpn.metrics import accuracy_mean, forgetting_mean
 
 DATASETS = ("cora", "citeseer", "actor", "ogbn-arxiv", "ogbn-products")
 BASELINES = ("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp", "joint")
@@ -75,6 +82,74 @@ def test_parameters_as_printed_and_consistent() -> None:
         assert published_parameters("gem", backbone) == 2_200_000 + plain
 
 
+@pytest.mark.parametrize(
+    ("ablation", "dataset", "conf", "am", "fm"),
+    [
+        ("levels", "cora", "A", (89.2, 1.3), (-0.1, 0.5)),
+        ("levels", "cora", "AN", (91.7, 1.1), (-0.2, 0.8)),
+        ("levels", "ogbn-arxiv", "A", (82.1, 0.9), (0.0, 1.1)),
+        ("levels", "ogbn-arxiv", "AN", (83.6, 1.2), (0.2, 0.9)),
+        ("losses", "cora", "cls", (92.4, 1.3), (0.8, 0.7)),
+        ("losses", "cora", "cls+div", (92.9, 1.1), (0.3, 1.0)),
+        ("losses", "cora", "cls+dis", (92.8, 0.9), (0.0, 1.2)),
+        ("losses", "ogbn-arxiv", "cls", (79.6, 1.5), (-0.3, 1.3)),
+        ("losses", "ogbn-arxiv", "cls+div", (82.3, 1.0), (0.4, 0.9)),
+        ("losses", "ogbn-arxiv", "cls+dis", (80.7, 1.2), (0.0, 1.4)),
+    ],
+)
+def test_ablations_as_printed(
+    ablation: Literal["levels", "losses"],
+    dataset: str,
+    conf: str,
+    am: tuple[float, float],
+    fm: tuple[float, float],
+) -> None:
+    assert published_ablation(ablation, dataset, conf) == Cell(am=Spread(*am), fm=Spread(*fm))
+
+
+@pytest.mark.parametrize("dataset", ["cora", "ogbn-arxiv"])
+def test_nothing_left_out_is_the_model_of_the_comparison(dataset: str) -> None:
+    whole = published_cell(dataset, "hpn", None)
+    assert published_ablation("levels", dataset, "ANC") == whole
+    assert published_ablation("losses", dataset, "cls+div+dis") == whole
+    assert set(_tables()["levels"][dataset]) == {"A", "AN", "ANC"}
+    assert set(_tables()["losses"][dataset]) == {"cls", "cls+div", "cls+dis", "cls+div+dis"}
+
+
+@pytest.mark.parametrize(("method", "backbone"), [("finetune", "gat"), ("gem", "gcn"), ("mas", "gat")])
+def test_matrices_are_turned_the_right_way(method: str, backbone: str) -> None:
+    matrix, cell = published_matrix("cora", method, backbone), published_cell("cora", method, backbone)
+    assert matrix is not None
+    assert cell is not None
+    assert cell.fm is not None
+    assert accuracy_mean(matrix) == pytest.approx(cell.am.mean, abs=0.05)
+    assert forgetting_mean(matrix) == pytest.approx(cell.fm.mean, abs=0.05)
+
+
+def test_matrices_as_printed_and_safe_to_change() -> None:
+    expected = [[95.02], [95.93, 92.66], [94.57, 92.22, 96.83]]
+    found = published_matrix("cora", "hpn", None)
+    assert found == expected
+    found[0][0] = 0.0
+    assert published_matrix("cora", "hpn", None) == expected
+    assert set(_tables()["matrices"]) == {"cora"}
+    assert set(_tables()["matrices"]["cora"]) == {"finetune-gat", "hpn", "gem-gcn", "mas-gat"}
+
+
+def test_memory_stays_below_its_bound() -> None:
+    memory = published_memory()
+    assert memory["hpn"] == published_parameters("hpn", None)
+    assert memory["hpn"] < memory["bound"] == 6163
+    assert memory["dataset"] in DATASETS
+
+
+def test_each_table_has_its_source() -> None:
+    assert published_source() == published_source("comparison")
+    sources = [published_source(table) for table in get_args(Table)]
+    assert len(set(sources)) == len(sources) == len(_tables()["sources"])
+    assert all("Hierarchical Prototype Networks" in source for source in sources)
+
+
 def test_what_the_paper_does_not_report_is_none() -> None:
     for absent in (
         ("digits", "ewc", "gcn"),
@@ -83,5 +158,8 @@ def test_what_the_paper_does_not_report_is_none() -> None:
         ("cora", "ncm", None),
     ):
         assert published_cell(*absent) is None
+        assert published_matrix(*absent) is None
+    assert published_matrix("citeseer", "hpn", None) is None
+    assert published_ablation("levels", "cora", "C") is None
+    assert published_ablation("losses", "citeseer", "cls") is None
     assert published_parameters("ncm", None) is None
-    assert "Hierarchical Prototype Networks" in published_source()

@@ -1,0 +1,145 @@
+"""The JSON behind a page: what an experiment measured, data set by data set."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpn.errors import DataError
+from hpn.experiment.cell_runs import CellRun
+from hpn.experiment.files import write_atomic
+from hpn.experiment.folder import read_json
+from hpn.experiment.published import published_cell
+from hpn.experiment.views import VIEWS
+from hpn.metrics import summarize
+from hpn.reproduction.experiments import EXPERIMENTS, Case
+from hpn.reproduction.plan import PlannedSection
+
+SCHEMA = 1
+DIGITS = 4
+
+SEPARATIONS = ("silhouette", "neighbors", "neighbors_within")
+
+Content = dict[str, Any]
+
+_MEASURED = (
+    *("am", "fm", "ars", "matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
+    *("growth", "params"),
+)
+
+
+def make_section(planned: PlannedSection) -> Content:
+    """What an experiment measured on one data set."""
+    first = planned.cases[0][1]
+    config = first.config
+    return {
+        "dataset": _name(planned.dataset),
+        "nodes": planned.graph.num_nodes,
+        "classes": {str(c): planned.graph.class_names[c] for task in config.tasks for c in task},
+        "tasks": [list(task) for task in config.tasks],
+        "seeds": list(first.seeds),
+        "is_paper_protocol": published_cell(planned.dataset, "hpn", None) is not None,
+        "command": _command(planned, first.seeds),
+        "versions": config.versions,
+        "cases": [_case(case, run, planned.dataset) for case, run in planned.cases],
+    }
+
+
+def read_contents(folder: Path) -> dict[str, Content]:
+    """What earlier calls have left in a folder, by experiment.
+
+    Raises:
+        DataError: If a file cannot be read.
+    """
+    found = {}
+    for name in EXPERIMENTS:
+        content = read_json(folder / f"{name}.json")
+        if content is None:
+            continue
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            raise DataError(
+                f"{folder / name}.json is not what this version writes; move it away, or choose another --out"
+            )
+        found[name] = content
+    return found
+
+
+def add_sections(content: Content | None, name: str, sections: Sequence[Content]) -> Content:
+    """Put sections into what is there: those of the same data set are replaced, others stay."""
+    kept = {section["dataset"]: section for section in (content or {}).get("sections", [])}
+    kept |= {section["dataset"]: section for section in sections}
+    return {"schema": SCHEMA, "experiment": name, "sections": list(kept.values())}
+
+
+def write_content(folder: Path, content: Content) -> None:
+    """Write the JSON of an experiment, one line a case."""
+    parts = []
+    for section in content["sections"]:
+        head = {key: value for key, value in section.items() if key != "cases"}
+        cases = ",\n".join(_compact(case) for case in section["cases"])
+        parts.append(f'{_compact(head)[:-1]},"cases":[\n{cases}\n]}}')
+    start = _compact({"schema": content["schema"], "experiment": content["experiment"]})[:-1]
+    text = f'{start},"sections":[\n{",".join(parts)}\n]}}\n'
+    write_atomic(folder / f"{content['experiment']}.json", text.encode())
+
+
+def _case(case: Case, run: CellRun, dataset: str) -> Content:
+    result: Mapping[str, Any] = run.result or {}
+    seconds = result.get("seconds")
+    views = read_json(run.folder / VIEWS)["views"] if case.views and run.result else None
+    # A path says nothing to readers elsewhere; the name of the file does.
+    command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
+    record = {
+        "case": dict(case.label),
+        "method": run.config.method,
+        "backbone": run.config.backbone,
+        **{key: result.get(key) for key in _MEASURED},
+        "seconds": {part: seconds[part] / len(run.seeds) for part in ("fit", "predict")} if seconds else None,
+        "views": views[0] if views else None,
+        "separation": _separation(views) if views else None,
+        "command": command,
+        "error": run.error,
+    }
+    rounded: Content = _rounded(record)
+    return rounded
+
+
+def _separation(views: Sequence[Sequence[Mapping[str, Any]]]) -> list[Content]:
+    """How far classes are apart after each task, over seeds."""
+    return [
+        {
+            "after": step[0]["after"],
+            **{name: summarize([view[name] for view in step]) for name in SEPARATIONS},
+        }
+        for step in zip(*views, strict=True)
+    ]
+
+
+def _command(planned: PlannedSection, seeds: Sequence[int]) -> str:
+    words = ["hpn", "reproduce", planned.experiment.name, "--datasets", Path(planned.dataset).name]
+    if list(seeds) == list(range(len(seeds))):
+        words += ["--seeds", str(len(seeds))]
+    else:
+        words += [word for seed in seeds for word in ("--seed", str(seed))]
+    return shlex.join(words)
+
+
+def _name(dataset: str) -> str:
+    return Path(dataset).stem
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(part) for part in value]
+    return value

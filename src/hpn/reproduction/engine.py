@@ -1,0 +1,152 @@
+"""``hpn reproduce``: run what the experiments lack, then write their pages."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpn.errors import ConfigError, RunFolderError
+from hpn.experiment import BatchWatcher
+from hpn.experiment.cell_runs import run_cells
+from hpn.experiment.cluster import Cluster
+from hpn.experiment.files import write_atomic
+from hpn.experiment.jobs import Execute
+from hpn.experiment.runner import check_seeds
+from hpn.reproduction.claims import weigh_claims
+from hpn.reproduction.content import Content, add_sections, make_section, read_contents, write_content
+from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
+from hpn.reproduction.pages import Page, render_page
+from hpn.reproduction.plan import make_plan
+from hpn.reproduction.summary import render_summary
+from hpn.reproduction.verdicts import count_verdicts, judge_section
+
+SCHEMA = 1
+OUT = Path("docs/reproduction")
+
+
+def reproduce(
+    names: str | Iterable[str],
+    *,
+    datasets: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    workers: int = 1,
+    ray: str | None = None,
+    runs: Path | str = "runs",
+    out: Path | str = OUT,
+    data_root: Path | str | None = None,
+    fresh: bool = False,
+    watcher: BatchWatcher | None = None,
+) -> dict[str, Any]:
+    """Run experiments of the paper and write a page about each, the paper's numbers beside ours.
+
+    No configuration runs twice: not if several experiments need it, not if an earlier call, a comparison or
+    a run has it. The same call again goes on where an interrupted one stopped. Data sets that an earlier call
+    put on a page stay there.
+
+    Args:
+        names: Experiments, or ``all``; :data:`EXPERIMENTS` has them.
+        datasets: Names or paths that each experiment runs on; by default its own, as far as they are on disk.
+        seeds: How many seeds (0, 1, …), or which.
+        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        ray: Address of a Ray cluster to run on instead.
+        runs: Folder with the run folders.
+        out: Folder for the pages.
+        data_root: Folder with the data.
+        fresh: Delete what the run folders hold of earlier runs.
+        watcher: Is told how far it is.
+
+    Returns:
+        What ``hpn reproduce --json`` prints: the pages, how the cells compare with the paper's, the claims,
+        and what failed.
+
+    Raises:
+        ConfigError: If an argument cannot be used; then nothing has run.
+        DataError: If data that was asked for cannot be loaded.
+    """
+    experiments = choose_experiments([names] if isinstance(names, str) else names)
+    if workers < 1:
+        raise ConfigError(f"jobs must be at least 1, got {workers}")
+    folder, root = Path(out), Path(data_root) if data_root else None
+    contents = read_contents(folder)
+    plan = make_plan(
+        experiments, datasets=datasets, seeds=check_seeds(seeds), runs=Path(runs), data_root=root
+    )
+    _make_folder(folder)
+    with _place(ray, workers) as (execute, width):
+        if plan.cells:
+            run_cells(
+                plan.cells, workers=width, fresh=fresh, watcher=watcher or BatchWatcher(), execute=execute
+            )
+    for experiment in experiments:
+        sections = [make_section(part) for part in plan.sections if part.experiment is experiment]
+        if not sections and experiment.name not in contents:
+            continue
+        contents[experiment.name] = add_sections(contents.get(experiment.name), experiment.name, sections)
+        write_content(folder, contents[experiment.name])
+        _write(folder, render_page(contents[experiment.name], experiment.words()))
+    abouts = {name: experiment.words() for name, experiment in EXPERIMENTS.items()}
+    _write(folder, render_summary(contents, abouts))
+    return {
+        "schema": SCHEMA,
+        "experiments": [experiment.name for experiment in experiments],
+        "runs": len(plan.cells),
+        "failed": [
+            {"run": cell.name, "folder": str(cell.folder), "error": cell.error}
+            for cell in plan.cells
+            if cell.error
+        ],
+        "absent": {name: missing for name, missing in plan.absent.items() if missing},
+        "cells": _count_cells(contents),
+        "claims": [
+            {"name": found.claim.name, "statement": found.claim.statement, "verdict": found.verdict}
+            for found in weigh_claims(contents)
+        ],
+        "pages": [str(folder / f"{name}.md") for name in ("README", *contents)],
+        "out": str(folder),
+    }
+
+
+def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
+    """How many cells are within two standard deviations of the paper's, better and worse."""
+    judged = [
+        cell
+        for name, content in contents.items()
+        for section in content["sections"]
+        for cell in judge_section(name, section)
+    ]
+    counted = {"all cells": count_verdicts(judged)}
+    for preset in ("paper", "best"):
+        of_preset = [cell for cell in judged if cell.case.get("preset") == preset]
+        counted[f"hpn, preset {preset}"] = count_verdicts(of_preset)
+    return {name: {str(verdict): num for verdict, num in counts.items()} for name, counts in counted.items()}
+
+
+@contextlib.contextmanager
+def _place(ray: str | None, workers: int) -> Iterator[tuple[Execute | None, int]]:
+    """Where jobs run, and how many at a time."""
+    if ray is None:
+        yield None, workers
+        return
+    with Cluster(ray) as cluster:
+        yield cluster, cluster.num_cpus
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {folder} ({error.strerror or error}); choose another --out"
+        ) from error
+
+
+def _write(folder: Path, page: Page) -> None:
+    """Write a page and its figures; figures of an earlier version that it no longer has go."""
+    for name, figure in page.figures.items():
+        write_atomic(folder / name, figure.encode())
+    write_atomic(folder / f"{page.name}.md", page.markdown.encode())
+    for old in folder.glob(f"{page.name}-*.svg"):
+        if old.name not in page.figures:
+            old.unlink()

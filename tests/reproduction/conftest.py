@@ -1,0 +1,214 @@
+"""Results of experiments that were never run: all the fields, numbers that differ from case to case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from hpn.metrics import accuracy_mean, average_retaining, forgetting_mean, summarize
+from hpn.reproduction.experiments import EXPERIMENTS
+from hpn.reproduction.page_parts import Page
+
+Content = dict[str, Any]
+LEVELS = ("atomic", "node", "class")
+HOSTILE = "a|b `c` <b>&_d_</b>\n[x](y)\\"
+FAILED = {
+    **dict.fromkeys(("am", "fm", "ars", "matrices", "parameters", "stored", "prototypes", "bounds")),
+    **dict.fromkeys(("parameter_bound", "growth", "seconds", "params", "views", "separation")),
+    "error": "out of | memory\n<b>",
+}
+
+
+def build_case(
+    label: Mapping[str, Any],
+    method: str = "hpn",
+    backbone: str | None = None,
+    *,
+    level: float = 90.0,
+    loss: float = 2.0,
+    num_tasks: int = 3,
+    num_seeds: int = 2,
+    has_views: bool = False,
+    **fields: Any,
+) -> Content:
+    """A case whose tasks are learned at ``level`` and lose ``loss`` points with each further task."""
+    matrices = [
+        [[level - loss * (i - j) - j + 0.4 * seed * (j + 1) for j in range(i + 1)] for i in range(num_tasks)]
+        for seed in range(num_seeds)
+    ]
+    forgets = method != "joint" and num_tasks > 1
+    hpn = method == "hpn"
+    prototypes = {name: 4.0 * (k + 1) for k, name in enumerate(LEVELS)}
+    case = {
+        "case": dict(label),
+        "method": method,
+        "backbone": backbone,
+        "am": summarize([accuracy_mean(matrix) for matrix in matrices]),
+        "fm": summarize([forgetting_mean(matrix) for matrix in matrices]) if forgets else None,
+        "ars": summarize([100 * (average_retaining(matrix) or 0) for matrix in matrices])
+        if forgets
+        else None,
+        "matrices": matrices,
+        "parameters": 1234.5,
+        "stored": 98765.0,
+        "prototypes": prototypes if hpn else None,
+        "bounds": {"atomic": 40, "node": 10**9, "class": 10**400} if hpn else None,
+        "parameter_bound": 5000 if hpn else None,
+        "growth": [
+            {
+                "parameters": 400.0 * (i + 1),
+                "stored": 500.0 * (i + 1),
+                "prototypes": {name: num * (i + 1) / num_tasks for name, num in prototypes.items()},
+                "most_prototypes": dict(prototypes),
+            }
+            for i in range(num_tasks)
+        ]
+        if hpn
+        else None,
+        "seconds": {"fit": 12.5, "predict": 0.25},
+        "params": {"lr": 0.01},
+        "views": [_view(i) for i in range(num_tasks)] if has_views else None,
+        "separation": [_separation(i, num_seeds) for i in range(num_tasks)] if has_views else None,
+        "command": f"hpn run cora --method {method}",
+        "error": None,
+    }
+    return {**case, **fields}
+
+
+def _view(after: int) -> Content:
+    classes = [c for c in range(2 * after + 2) for _ in range(12)]
+    points = [[10.0 * c + (k * 7 % 5), 8.0 * (c % 2) + (k * 3 % 7)] for k, c in enumerate(classes)]
+    return {"after": after, "points": points, "classes": classes, "silhouette": 0.62, "neighbors": 91.0}
+
+
+def _separation(after: int, num_seeds: int) -> Content:
+    return {
+        "after": after,
+        "silhouette": summarize([0.5 - 0.02 * after + 0.01 * seed for seed in range(num_seeds)]),
+        "neighbors": summarize([90.0 - after + seed for seed in range(num_seeds)]),
+    }
+
+
+def build_section(
+    experiment: str,
+    dataset: str = "cora",
+    *,
+    num_tasks: int = 3,
+    num_seeds: int = 2,
+    nodes: int = 2708,
+    is_paper: bool = True,
+) -> Content:
+    """All cases that the experiment has, with numbers that rise from one to the next."""
+    graph: Any = SimpleNamespace(num_nodes=nodes)
+    cases = EXPERIMENTS[experiment].cases(graph)
+    return {
+        "dataset": dataset,
+        "nodes": nodes,
+        "classes": {str(c): f"topic {c}" for c in range(2 * num_tasks)},
+        "tasks": [[2 * i, 2 * i + 1] for i in range(num_tasks)],
+        "seeds": list(range(num_seeds)),
+        "is_paper_protocol": is_paper,
+        "command": f"hpn reproduce {experiment} --datasets {dataset} --seeds {num_seeds}",
+        "versions": {"python": "3.11.7", "hpn": "0.1.0"},
+        "cases": [
+            build_case(
+                *(case.label, case.cell.method, case.cell.backbone),
+                level=70.0 + 27.0 * (k + 1) / len(cases),
+                loss=3.0 if case.cell.method != "hpn" else 0.1,
+                num_tasks=num_tasks,
+                num_seeds=num_seeds,
+                has_views=case.views,
+            )
+            for k, case in enumerate(cases)
+        ],
+    }
+
+
+def build_content(experiment: str, *sections: Content, **options: Any) -> Content:
+    """The JSON of an experiment; without sections, one on Cora."""
+    found = list(sections) or [build_section(experiment, **options)]
+    return {"schema": 1, "experiment": experiment, "sections": found}
+
+
+def read_tables(markdown: str) -> list[list[list[str]]]:
+    """The tables of a page: rows of cells, the line of rules left out."""
+    tables: list[list[list[str]]] = []
+    previous = ""
+    for line in markdown.split("\n"):
+        if line.startswith("|"):
+            if not previous.startswith("|"):
+                tables.append([])
+            tables[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        previous = line
+    for table in tables:
+        rule = table.pop(1)
+        assert all(re.fullmatch(r"-{2,}:?|-+", cell) for cell in rule), rule
+        assert {len(row) for row in [*table, rule]} == {len(table[0])}, table
+    return tables
+
+
+def fail_case(section: Content, number: int) -> None:
+    section["cases"][number] |= FAILED
+
+
+@pytest.fixture(params=list(EXPERIMENTS))
+def experiment(request: pytest.FixtureRequest) -> str:
+    """Each experiment in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def make_case() -> Callable[..., Content]:
+    return build_case
+
+
+@pytest.fixture
+def make_section() -> Callable[..., Content]:
+    return build_section
+
+
+@pytest.fixture
+def make_content() -> Callable[..., Content]:
+    return build_content
+
+
+@pytest.fixture
+def fail() -> Callable[[Content, int], None]:
+    return fail_case
+
+
+@pytest.fixture
+def tables_of() -> Callable[[str], list[list[list[str]]]]:
+    return read_tables
+
+
+@pytest.fixture
+def hostile() -> str:
+    """A name that would break tables, links and markup."""
+    return HOSTILE
+
+
+@pytest.fixture
+def abouts() -> dict[str, dict[str, str]]:
+    return {name: found.words() for name, found in EXPERIMENTS.items()}
+
+
+@pytest.fixture
+def check_figures() -> Callable[[Page], None]:
+    """Every figure that a page shows exists, is well-formed, and says what is to be seen."""
+
+    def check(page: Page) -> None:
+        shown = re.findall(r"^!\[(.+)\]\(([^)\s]+\.svg)\)$", page.markdown, re.MULTILINE)
+        assert sorted(file for _, file in shown) == sorted(page.figures)
+        assert page.markdown.count("![") == len(shown)
+        for alt, file in shown:
+            assert len(alt) > 20
+            assert file.startswith(f"{page.name}-")
+            assert ElementTree.fromstring(page.figures[file]).tag == "{http://www.w3.org/2000/svg}svg"
+
+    return check

@@ -1,0 +1,281 @@
+"""From experiments to pages, on small graphs and with short runs; what the pages say is tested elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpn
+from hpn.errors import ConfigError, DataError, RunFolderError
+from hpn.experiment import BatchProgress, BatchWatcher, run
+from hpn.experiment import jobs as jobs_module
+from hpn.experiment.folder import open_run_folder
+from hpn.experiment.jobs import Job, JobEnd, run_job
+from hpn.reproduction import plan
+from hpn.reproduction.experiments import EXPERIMENTS, Case
+
+LEVELS, LOSSES, VIEWS = "ablation-levels", "ablation-losses", "visualization"
+SHORT = {"epochs": 1, "warmup_epochs": 0, "late_epoch": 1, "num_extractors": 2}
+
+
+@pytest.fixture(autouse=True)
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every experiment with the preset ``paper`` only, cut to an epoch, and no rival with a network."""
+    for name, experiment in list(EXPERIMENTS.items()):
+        monkeypatch.setitem(EXPERIMENTS, name, replace(experiment, cases=_shortened(experiment.cases)))
+
+
+def _shortened(cases: Callable[..., list[Case]]) -> Callable[..., list[Case]]:
+    def short(graph: hpn.Graph) -> list[Case]:
+        kept = [
+            case
+            for case in cases(graph)
+            if case.cell.method in {"hpn", "ncm"} and case.label.get("preset") != "best"
+        ]
+        return [
+            replace(case, settings={**case.settings, **SHORT}) if case.cell.method == "hpn" else case
+            for case in kept
+        ]
+
+    return short
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    return write_graph(tmp_path / "elsewhere" / "my graph.npz")
+
+
+def write_graph(path: Path, num_nodes: int = 80) -> Path:
+    rng = np.random.default_rng(0)
+    labels = np.arange(num_nodes) % 4
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(
+        path,
+        adj_indptr=np.arange(num_nodes + 1),
+        adj_indices=(np.arange(num_nodes) + 4) % num_nodes,
+        adj_shape=np.array([num_nodes, num_nodes]),
+        attr_matrix=np.eye(4)[labels] + 0.3 * rng.normal(size=(num_nodes, 4)),
+        labels=labels,
+    )
+    return path
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the jobs that ran."""
+    names: list[str] = []
+
+    def counting(job: Job) -> JobEnd:
+        names.append(str(job))
+        return run_job(job)
+
+    monkeypatch.setattr(jobs_module, "run_job", counting)
+    return names
+
+
+def quick(tmp_path: Path, names: str | list[str], *datasets: Path | str, **changes: Any) -> dict[str, Any]:
+    choices = {"seeds": 1, "runs": tmp_path / "runs", "out": tmp_path / "out", **changes}
+    return hpn.reproduce(names, datasets=[str(name) for name in datasets] or None, **choices)
+
+
+def test_pages_numbers_and_figures(tmp_path: Path, graph_file: Path) -> None:
+    done = quick(tmp_path, [VIEWS, "memory"], graph_file, seeds=2)
+    out = tmp_path / "out"
+    assert done["pages"] == [str(out / f"{name}.md") for name in ("README", "memory", VIEWS)]
+    assert done["failed"] == []
+    assert done["absent"] == {}
+    assert done["cells"]["all cells"] == {"within": 0, "better": 0, "worse": 0}, "no data set of the paper"
+    verdicts = {claim["name"]: claim["verdict"] for claim in done["claims"]}
+    assert "not tested here" in verdicts.values()
+    section = json.loads((out / f"{VIEWS}.json").read_text())["sections"][0]
+    assert (section["dataset"], section["nodes"], section["seeds"]) == ("my graph", 80, [0, 1])
+    for case in section["cases"]:
+        assert len(case["matrices"]) == 2
+        assert [step["after"] for step in case["separation"]] == [0, 1]
+        assert len(case["separation"][0]["neighbors_within"]["values"]) == 2
+        assert len(case["views"][1]["points"]) == len(case["views"][1]["classes"]) == 16
+    for page in done["pages"]:
+        text = Path(page).read_text()
+        for figure in [word.split(")")[0] for word in text.split("](") if ".svg)" in word]:
+            assert (out / figure).read_text().startswith("<svg")
+    everything = "".join(path.read_text() for path in out.iterdir())
+    assert str(tmp_path) not in everything, "paths of this machine say nothing to readers"
+
+
+def test_a_case_is_what_its_command_gives(
+    tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(tmp_path, LEVELS, graph_file)
+    case = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"][0]["cases"][1]
+    words = shlex.split(case["command"])
+    settings = dict(word.split("=", 1) for word in words if "=" in word)
+    assert words[:3] == ["hpn", "run", graph_file.name]
+    monkeypatch.chdir(graph_file.parent)
+    result = run(graph_file.name, settings=settings, out=tmp_path / "again")
+    assert result["matrices"] == [
+        [pytest.approx(row, abs=1e-4) for row in matrix] for matrix in case["matrices"]
+    ]
+    assert settings["levels"] == "AN"
+
+
+def test_nothing_runs_twice(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+    quick(tmp_path, [LEVELS, LOSSES], graph_file)
+    assert len(ran) == 3 + 4 - 1, "the whole one is in both experiments"
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    ran.clear()
+    quick(tmp_path, [LEVELS, LOSSES], graph_file)
+    assert ran == []
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    quick(tmp_path, [LEVELS, "dynamics"], graph_file, seeds=2)
+    assert len(ran) == 3, "the second seed of each"
+
+
+def test_views_that_an_earlier_call_did_not_draw(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+    quick(tmp_path, LEVELS, graph_file)
+    ran.clear()
+    quick(tmp_path, VIEWS, graph_file)
+    assert len(ran) == 1
+    assert not quick(tmp_path, VIEWS, graph_file)["failed"]
+    assert len(ran) == 1
+
+
+class Stop(BatchWatcher):
+    def moved(self, progress: BatchProgress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+
+def test_interrupted_it_goes_on_and_ends_with_the_same_pages(
+    tmp_path: Path, graph_file: Path, ran: list[str]
+) -> None:
+    quick(tmp_path / "once", LEVELS, graph_file)
+    ran.clear()
+    with pytest.raises(KeyboardInterrupt):
+        quick(tmp_path / "twice", LEVELS, graph_file, watcher=Stop())
+    assert not (tmp_path / "twice" / "out" / "README.md").exists()
+    quick(tmp_path / "twice", LEVELS, graph_file)
+    assert len(ran) == len(set(ran)) == 3, "no job twice"
+    once, twice = (
+        _without_seconds(json.loads((tmp_path / name / "out" / f"{LEVELS}.json").read_text()))
+        for name in ("once", "twice")
+    )
+    assert once == twice
+
+
+def _without_seconds(content: dict[str, Any]) -> dict[str, Any]:
+    for section in content["sections"]:
+        for case in section["cases"]:
+            del case["seconds"]
+    return content
+
+
+def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path) -> None:
+    other = write_graph(tmp_path / "other.npz", num_nodes=60)
+    quick(tmp_path, LEVELS, graph_file)
+    done = quick(tmp_path, LEVELS, other)
+    sections = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"]
+    assert [section["dataset"] for section in sections] == ["my graph", "other"]
+    quick(tmp_path, LEVELS, graph_file, seeds=[1])
+    sections = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"]
+    assert [(section["dataset"], section["seeds"]) for section in sections] == [
+        ("my graph", [1]),
+        ("other", [0]),
+    ]
+    assert "other" in Path(done["pages"][1]).read_text()
+
+
+def test_figures_that_a_page_no_longer_has_go(tmp_path: Path, graph_file: Path) -> None:
+    out = tmp_path / "out"
+    quick(tmp_path, VIEWS, graph_file)
+    stale, other = out / f"{VIEWS}-gone-paper.svg", out / "notes.svg"
+    stale.write_text("<svg/>")
+    other.write_text("<svg/>")
+    quick(tmp_path, VIEWS, graph_file)
+    assert not stale.exists()
+    assert other.exists()
+
+
+def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, graph_file: Path) -> None:
+    made = quick(tmp_path, LEVELS, graph_file)
+    made_plan = plan.make_plan(
+        [EXPERIMENTS[LOSSES]],
+        datasets=[str(graph_file)],
+        seeds=[0],
+        runs=tmp_path / "runs",
+        data_root=None,
+    )
+    busy = made_plan.cells[0]
+    with open_run_folder(busy.folder, busy.config):
+        done = quick(tmp_path, LOSSES, graph_file)
+    assert made["failed"] == []
+    ((name, folder, error),) = [tuple(failed.values()) for failed in done["failed"]]
+    assert name == "my graph hpn preset=paper losses=cls"
+    assert folder == str(busy.folder)
+    assert "is in use by another run" in error
+    cases = json.loads((tmp_path / "out" / f"{LOSSES}.json").read_text())["sections"][0]["cases"]
+    assert [case["error"] is None for case in cases] == [False, True, True, True]
+    assert quick(tmp_path, LOSSES, graph_file)["failed"] == [], "the same call tries again"
+
+
+def test_data_sets_that_are_not_on_disk_are_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = replace(EXPERIMENTS["dynamics"], datasets=("synthetic", "ogbn-arxiv"), cases=_only_ncm)
+    monkeypatch.setitem(EXPERIMENTS, "dynamics", experiment)
+    done = quick(tmp_path, "dynamics", data_root=tmp_path / "nothing", seeds=1)
+    assert done["absent"] == {"dynamics": ["ogbn-arxiv"]}
+    done = quick(tmp_path, ["accuracy-matrices"], data_root=tmp_path / "nothing")
+    assert done["absent"] == {"accuracy-matrices": ["cora"]}
+    assert done["runs"] == 0
+    assert done["pages"] == [str(tmp_path / "out" / f"{name}.md") for name in ("README", "dynamics")]
+
+
+def _only_ncm(graph: hpn.Graph) -> list[Case]:
+    return [case for case in EXPERIMENTS["comparison"].cases(graph) if case.cell.method == "ncm"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"names": "no-such"}, ConfigError, "unknown experiment"),
+        ({"datasets": ["no-such"]}, DataError, "no data set or file 'no-such'"),
+        ({"seeds": []}, ConfigError, "seeds must be one or more"),
+        ({"workers": 0}, ConfigError, "jobs must be at least 1"),
+    ],
+)
+def test_a_wrong_argument_stops_it_before_anything_is_written(
+    tmp_path: Path, graph_file: Path, changes: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    choices = {"names": LEVELS, "datasets": [str(graph_file)], "seeds": 1, **changes}
+    with pytest.raises(error, match=said):
+        hpn.reproduce(**choices, runs=tmp_path / "runs", out=tmp_path / "out")
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_for_the_pages_that_cannot_be_used(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFolderError, match="choose another --out"):
+        quick(tmp_path, LEVELS, graph_file, out=tmp_path / "file" / "out")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / f"{LEVELS}.json").write_text('{"schema": 99}')
+    with pytest.raises(DataError, match="is not what this version writes"):
+        quick(tmp_path, LEVELS, graph_file)
+    assert ran == []
+
+
+def test_the_files_are_strict_json_and_hold_no_needless_digits(tmp_path: Path, graph_file: Path) -> None:
+    quick(tmp_path, "sensitivity-threshold", graph_file)
+    text = (tmp_path / "out" / "sensitivity-threshold.json").read_text()
+    content = json.loads(text, parse_constant=pytest.fail)
+    assert [section["dataset"] for section in content["sections"]] == ["my graph"]
+    assert len(text.splitlines()) == 9 + 4, "a line a case"
+    (am,) = content["sections"][0]["cases"][0]["am"]["values"]
+    assert am == round(am, 4)
