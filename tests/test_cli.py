@@ -508,3 +508,94 @@ def test_an_interrupted_search_leaves_one_line_and_no_workers(tmp_path: Path) ->
     out, err = process.communicate(timeout=60)  # until the workers are gone too
     assert (process.returncode, out) == (1, "")
     assert err == "hpn: interrupted; the same command goes on from the last checkpoint\n"
+
+
+@pytest.fixture
+def reproduced(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What ``hpn reproduce`` asks for; nothing is run."""
+    calls: list[dict[str, Any]] = []
+
+    def fake(names: list[str], **choices: Any) -> dict[str, Any]:
+        calls.append({"names": names, **choices})
+        failed = (
+            [{"run": "cora hpn", "folder": "runs/x", "error": "out of memory"}] if "memory" in names else []
+        )
+        counts = {"within": 3, "better": 2, "worse": 1}
+        claims = [{"name": "levels", "statement": "Higher levels help.", "verdict": "does not hold"}]
+        return {
+            "schema": 1, "experiments": names, "runs": 9, "failed": failed, "absent": {"comparison": ["ogbn-arxiv"]},
+            "cells": {"all cells": counts}, "claims": claims, "pages": ["x.md"], "out": "docs/reproduction",
+        }  # fmt: skip
+
+    monkeypatch.setattr("hpn.reproduction.reproduce", fake)
+    return calls
+
+
+def test_reproduce_takes_many_data_sets(cli: Cli, reproduced: list[dict[str, Any]]) -> None:
+    code, out, err = cli(
+        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--jobs", "3"
+    )
+    assert (code, err) == (0, "")
+    asked = reproduced[0]
+    assert asked["names"] == ["all"]
+    assert asked["datasets"] == ["cora", "my graph.npz"]
+    assert (asked["seeds"], asked["workers"], asked["ray"]) == (2, 3, None)
+    assert "all cells" in out
+    assert "does not hold" in out
+    assert "left out, not on disk: ogbn-arxiv" in out
+    assert str(Path("docs/reproduction/README.md")) in out
+    cli("reproduce", "dynamics", "memory", "--datasets=cora", "digits", "--seed", "7", "--ray", "local")
+    assert reproduced[1]["names"] == ["dynamics", "memory"]
+    assert reproduced[1]["datasets"] == ["cora", "digits"]
+    assert (reproduced[1]["seeds"], reproduced[1]["ray"]) == ([7], "local")
+    cli("reproduce", "comparison")
+    assert (reproduced[2]["datasets"], reproduced[2]["seeds"]) == (None, 5)
+
+
+def test_reproduce_json_and_failures(cli: Cli, reproduced: list[dict[str, Any]]) -> None:
+    code, out, _ = cli("reproduce", "comparison", "--json")
+    assert code == 0
+    assert json.loads(out)["cells"] == {"all cells": {"within": 3, "better": 2, "worse": 1}}
+    code, out, err = cli("reproduce", "memory", "--quiet")
+    assert code == 1
+    assert "cora hpn failed: out of memory" in out
+    assert err == "hpn: 1 of 9 runs failed; the same command tries them again\n"
+
+
+def test_reproduce_lists_the_experiments(cli: Cli) -> None:
+    code, out, _ = cli("reproduce", "list")
+    assert code == 0
+    assert {"comparison", "accuracy-matrices", "ablation-levels", "visualization"} <= {*out.split()}
+    code, out, _ = cli("reproduce", "list", "--json")
+    assert {row["name"] for row in json.loads(out)} >= {"dynamics", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nonsense"], "unknown experiment 'nonsense'"),
+        (["list", "all"], "list goes alone"),
+        (["all", "--jobs", "2", "--ray", "auto"], "give --jobs N or --ray ADDRESS, not both"),
+        (["all", "--datasets", "nowhere.npz"], "nowhere.npz"),
+        (["all", "--seeds", "0"], "--seeds must be at least 1"),
+        ([], "Missing argument 'NAME'"),
+    ],
+)
+def test_reproduce_with_wrong_words(cli: Cli, tmp_path: Path, words: list[str], said: str) -> None:
+    code, out, err = cli("reproduce", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_views_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    code, _, err = cli("run", *SMALL, "--set", "epochs=1", "--views", "--out", "out", "--quiet")
+    assert (code, err) == (0, "")
+    assert len(json.loads((tmp_path / "out" / "views.json").read_text())["views"][0]) == 2
+    code, _, _ = cli("report", "out", "--out", "report.html")
+    assert code == 0
+    assert "t-SNE" in (tmp_path / "report.html").read_text()
+    code, _, err = cli("run", *SMALL, "--method", "ncm", "--views")
+    assert code == 2
+    assert "ncm has no representations to view; use hpn" in err

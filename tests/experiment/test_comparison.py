@@ -291,6 +291,16 @@ def test_long_jobs_come_first(tmp_path: Path, ran: list[str]) -> None:
     assert ran == ["joint gat seed 0", "finetune gat seed 0", "finetune gcn seed 0", "hpn seed 0"]
 
 
+def test_remarks_of_learners_do_not_run_through_the_progress(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    choices = {"methods": "hpn", "settings": {**DATA, "hpn.num_extractors": 1, "hpn.epochs": 1}}
+    quick(tmp_path, **choices)
+    assert not caplog.records
+    run("synthetic", settings={**DATA, "num_extractors": 1, "epochs": 1}, out=tmp_path / "alone")
+    assert "shares the extractors of earlier tasks" in caplog.text, "a run by itself says it"
+
+
 def test_a_process_loads_the_graph_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
 

@@ -91,6 +91,7 @@ def _separation(after: int, num_seeds: int) -> Content:
         "after": after,
         "silhouette": summarize([0.5 - 0.02 * after + 0.01 * seed for seed in range(num_seeds)]),
         "neighbors": summarize([90.0 - after + seed for seed in range(num_seeds)]),
+        "neighbors_within": summarize([97.0 + seed for seed in range(num_seeds)]),
     }
 
 

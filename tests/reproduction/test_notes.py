@@ -8,6 +8,8 @@ from hpn.datasets import CATALOG
 from hpn.errors import ConfigError
 from hpn.experiment.comparison_cells import ORDER
 from hpn.metrics import summarize
+from hpn.reproduction import notes
+from hpn.reproduction.claims import CLAIMS
 from hpn.reproduction.notes import Note, find_notes, packaged_notes, read_notes
 from hpn.reproduction.verdicts import Judged
 
@@ -102,3 +104,15 @@ def test_text_is_put_on_one_line(tmp_path):
     path = tmp_path / "notes.yaml"
     path.write_text("- experiment: comparison\n  text: |\n    a\n    b\n", encoding="utf-8")
     assert read_notes(path)[0].text == "a b"
+
+
+def test_remarks_are_of_claims_that_there_are() -> None:
+    assert {*notes._remarks()} <= {claim.name for claim in CLAIMS}
+    for claim, remark in notes._remarks().items():
+        assert remark.endswith(".")
+        assert notes.find_remark(claim, "holds") is None
+        assert notes.find_remark(claim, "not tested here") is None
+        assert (
+            notes.find_remark(claim, "does not hold") == notes.find_remark(claim, "holds on some") == remark
+        )
+    assert notes.find_remark("no such claim", "does not hold") is None

@@ -108,13 +108,13 @@ def test_separation(make_section, tables_of):
     section = make_section("visualization")
     del section["cases"][1]["separation"][2]
     (table,) = tables_of(separation_table(section))
-    heads = [
+    apart = ["silhouette", "neighbours (%)", "within a task (%)"]
+    assert table[0] == [
         "after task",
-        "hpn (paper) silhouette",
-        "neighbours (%)",
-        "hpn (best) silhouette",
-        "neighbours (%)",
+        *[f"hpn (paper) {apart[0]}", *apart[1:]],
+        f"hpn (best) {apart[0]}",
+        *apart[1:],
     ]
-    assert table[0] == heads
-    assert table[1] == ["1", "0.51 ± 0.01", "90.5 ± 0.7", "0.51 ± 0.01", "90.5 ± 0.7"]
-    assert table[3][3:] == ["–", "–"]
+    numbers = ["0.51 ± 0.01", "90.5 ± 0.7", "97.5 ± 0.7"]
+    assert table[1] == ["1", *numbers, *numbers]
+    assert table[3][4:] == ["–", "–", "–"]

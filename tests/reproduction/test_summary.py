@@ -70,7 +70,7 @@ def test_counts(pages, abouts, tables_of):
 
 
 def test_every_number_of_hpn_that_is_not_within(pages, abouts, tables_of):
-    _, _, ours, others, _ = tables_of(render_summary(pages, abouts).markdown)
+    _, _, _, ours, others = tables_of(render_summary(pages, abouts).markdown)
     judged = [
         one
         for name, page in pages.items()
@@ -90,22 +90,34 @@ def test_reasons_are_told_once(pages, abouts, tables_of):
     reasons = re.findall(r"^(\d+)\. (.+)$", page.markdown, re.MULTILINE)
     assert [int(number) for number, _ in reasons] == list(range(1, len(reasons) + 1))
     assert len({text for _, text in reasons}) == len(reasons) > 0
-    _, _, ours, others, _ = tables_of(page.markdown)
+    _, _, _, ours, others = tables_of(page.markdown)
     used = {number for row in [*ours, *others] for number in re.findall(r"\((\d+)\)", row[8])}
     assert used == {number for number, _ in reasons}
     assert any(row[8] == "not known" for row in ours)
 
 
 def test_claims(pages, abouts, tables_of):
-    table = tables_of(render_summary(pages, abouts).markdown)[4]
-    assert table[0] == ["claim", "tested by", "verdict", "on each data set"]
-    assert {row[2] for row in table[1:]} <= {
+    markdown = render_summary(pages, abouts).markdown
+    table = tables_of(markdown)[2]
+    assert table[0] == ["claim", "verdict", "holds on", "does not hold on"]
+    assert {row[1] for row in table[1:]} <= {
         *("*holds*", "*does not hold*", "*holds on some data sets*", "*not tested here*"),
     }
     levels = next(row for row in table if row[0].startswith("AM rises when node-level"))
-    assert "cora: *holds*. AM: A " in levels[3]
-    assert "(best)" not in levels[3], "other presets do not decide"
-    assert "<br>ogbn-arxiv: " in levels[3]
+    assert "cora" in levels[2]
+    assert "best" not in "".join(levels), "other presets do not decide"
+    details = markdown.partition("### The numbers")[2].partition("\n## ")[0]
+    assert "**Higher levels help** ([ablation-levels](ablation-levels.md)): " in details
+    assert "- cora: *holds*. AM: A " in details
+    assert "(best): " not in details
+
+
+def test_what_we_make_of_a_claim_that_does_not_hold(pages, abouts):
+    for section in pages["ablation-levels"]["sections"]:
+        for case in section["cases"]:
+            case["am"] = {"mean": 90.0, "std": 0.0, "values": [90.0] * len(section["seeds"])}
+    details = render_summary(pages, abouts).markdown.partition("### The numbers")[2]
+    assert "*does not hold*. Atomic prototypes alone do as well here." in details
 
 
 def test_what_is_not_here(pages, abouts):
@@ -121,7 +133,7 @@ def test_nothing_was_run(abouts, tables_of):
     page = render_summary({}, abouts)
     tables = tables_of(page.markdown)
     assert {row[2] for row in tables[0][1:]} == {"not run"}
-    assert {row[2] for row in tables[2][1:]} == {"*not tested here*"}
+    assert {row[1] for row in tables[2][1:]} == {"*not tested here*"}
     assert page.markdown.count("\nNone.\n") == 2
     assert "](comparison.md)" not in page.markdown
     assert "hpn reproduce all\n" in page.markdown

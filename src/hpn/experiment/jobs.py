@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,8 @@ from hpn.learners import LEARNERS
 
 BACKBONE_EFFORT = {"gat": 4.0, "gin": 1.5}
 """How long an epoch takes next to one with GCN, roughly; decides only what runs first."""
+STEP_EFFORT = 1000.0
+"""Nodes that take as long in an epoch as a step does by being one, roughly."""
 EPOCHS = 50.0
 """Of a method that has none."""
 
@@ -196,11 +200,23 @@ def run_job(job: Job) -> JobEnd:
     start, error = time.monotonic(), None
     try:
         graph = load_once(job.config, job.data_root)
-        with deterministic(graph):
+        with deterministic(graph), _without_remarks():
             run_seed(job.config, graph, job.seed, job.folder, Watcher(), views=job.views)
     except Exception as failure:  # one cell that fails is not to take the others with it
         error = reason(failure)
     return JobEnd(error, time.monotonic() - start)
+
+
+@contextlib.contextmanager
+def _without_remarks() -> Iterator[None]:
+    """No warnings of learners inside: side by side they would say of no run which one they are about."""
+    logger = logging.getLogger("hpn")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def reason(error: Exception) -> str:
@@ -222,7 +238,9 @@ def _kind(config: RunConfig) -> str:
 
 def effort(config: RunConfig) -> float:
     """How long a seed takes next to others, roughly."""
-    epochs = float(config.effective_params().get("epochs") or EPOCHS)
+    params = config.effective_params()
+    epochs = float(params.get("epochs") or EPOCHS)
+    batches = 1 + STEP_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
     # Joint training goes over 1, 2, … of the tasks, the others over one at a time.
     tasks_a_time = (len(config.tasks) + 1) / 2 if LEARNERS[config.method].sees_past else 1.0
-    return epochs * tasks_a_time * BACKBONE_EFFORT.get(config.backbone or "", 1.0)
+    return epochs * batches * tasks_a_time * BACKBONE_EFFORT.get(config.backbone or "", 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -116,9 +117,13 @@ def find_recipe(dataset: str, method: str, backbone: str | None, scenario: str) 
     """
     if dataset not in CATALOG:
         return None
-    path = FOLDER / dataset / f"{row_name(method, backbone)}.yaml"
-    recipe = read_recipe(path) if path.is_file() else None
+    recipe = _packaged(FOLDER / dataset / f"{row_name(method, backbone)}.yaml")
     return recipe if recipe is not None and recipe.scenario == scenario else None
+
+
+@cache
+def _packaged(path: Path) -> Recipe | None:
+    return read_recipe(path) if path.is_file() else None
 
 
 def packaged_recipes() -> Iterator[Recipe]:

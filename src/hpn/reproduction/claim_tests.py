@@ -128,7 +128,11 @@ def stays_separated(section: Section) -> Finding | None:
     ]
     neighbors, silhouette = known[-1]
     holds = neighbors["mean"] >= MOST_NEIGHBORS and silhouette["mean"] > 0
-    return decide(section, holds, f"Nodes among their own class and silhouette: {', '.join(texts)}.")
+    numbers = f"Nodes among their own class and silhouette: {', '.join(texts)}."
+    within = read(separation[-1], "neighbors_within")
+    if within:
+        numbers += f" With others of their own task only, {spread(within)} % after the last."
+    return decide(section, holds, numbers)
 
 
 def _fine(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""Why numbers differ from the paper's, where that is known, from ``notes.yaml``."""
+"""Why numbers differ from the paper's, from ``notes.yaml``, and why claims fail, from ``remarks.yaml``."""
 
 from __future__ import annotations
 
@@ -79,6 +79,22 @@ def find_notes(judged: Judged, notes: Sequence[Note] | None = None) -> list[str]
         notes: Where to look; by default what comes with the package.
     """
     return [note.text for note in (packaged_notes() if notes is None else notes) if note.applies(judged)]
+
+
+def find_remark(claim: str, verdict: str) -> str | None:
+    """What we make of a claim that does not hold, or not everywhere.
+
+    Args:
+        claim: Its name.
+        verdict: What became of it.
+    """
+    return _remarks().get(claim) if verdict in {"does not hold", "holds on some"} else None
+
+
+@cache
+def _remarks() -> dict[str, str]:
+    text = (files("hpn.reproduction") / "remarks.yaml").read_text(encoding="utf-8")
+    return {claim: " ".join(remark.split()) for claim, remark in yaml.safe_load(text).items()}
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 from hpn.report.format import plain_markdown
 from hpn.report.wording import plural
 from hpn.reproduction.claims import ClaimResult, weigh_claims
-from hpn.reproduction.notes import find_notes
+from hpn.reproduction.notes import find_notes, find_remark
 from hpn.reproduction.page_cells import case_label, metric_name
 from hpn.reproduction.page_parts import bullets
 from hpn.reproduction.verdicts import Judged, count_verdicts
@@ -87,13 +87,14 @@ def claim_blocks(results: Iterable[ClaimResult]) -> list[str]:
             f"{verdict_words(result.verdict)}: {plain_markdown(f'{claim.statement} ({claim.where})')}",
             f"Criterion: {plain_markdown(claim.criterion)}",
             bullets(_findings(result)) or "No data set here has the numbers.",
+            find_remark(claim.name, result.verdict) or "",
         ]
-    return blocks
+    return [block for block in blocks if block]
 
 
-def claim_numbers(result: ClaimResult) -> str:
-    """What was found on each data set and decides, in one cell of a table."""
-    return "<br>".join(_findings(replace(result, findings=tuple(f for f in result.findings if f.counts))))
+def claim_numbers(result: ClaimResult) -> list[str]:
+    """What was found on each data set and decides."""
+    return _findings(replace(result, findings=tuple(f for f in result.findings if f.counts)))
 
 
 def _findings(result: ClaimResult) -> list[str]:

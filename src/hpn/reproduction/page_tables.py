@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -225,15 +225,23 @@ def separation_table(section: Section) -> str:
     cases = [case for case in measured(section) if case["separation"]]
     heads = ["after task"]
     for case in cases:
-        heads += [f"{safe_label(case)} silhouette", "neighbours (%)"]
+        heads += [f"{safe_label(case)} silhouette", "neighbours (%)", "within a task (%)"]
     rows = []
     for after in sorted({step["after"] for case in cases for step in case["separation"]}):
         row = [str(after + 1)]
         for case in cases:
             step = next((step for step in case["separation"] if step["after"] == after), None)
-            row += [two_digits(step["silhouette"]), spread(step["neighbors"])] if step else [MISSING, MISSING]
+            row += _apart(step) if step else [MISSING] * 3
         rows.append(row)
     return table(heads, rows)
+
+
+def _apart(step: Mapping[str, Any]) -> list[str]:
+    return [
+        two_digits(step["silhouette"]),
+        spread(step["neighbors"]),
+        spread(step.get("neighbors_within")),
+    ]
 
 
 def two_digits(summary: Summary | None) -> str:

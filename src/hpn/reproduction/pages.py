@@ -205,7 +205,8 @@ _REMARKS: dict[str, list[str]] = {
         _PICTURE,
         "Silhouette, from −1 to 1: how far the classes are apart in the representation itself, not in the "
         "picture. Neighbours: per cent of the nodes whose nearest others in the representation are mostly of "
-        "their class. Mean ± standard deviation over seeds; the picture is of the first.",
+        "their class; within a task: the same among nodes of the node’s own task. Mean ± standard deviation "
+        "over seeds; the picture is of the first.",
     ],
 }
 

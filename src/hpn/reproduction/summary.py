@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hpn.report.format import MISSING, plain_markdown
-from hpn.reproduction.claims import weigh_claims
+from hpn.reproduction.claims import ClaimResult, weigh_claims
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.reproduction.notes import find_notes
+from hpn.reproduction.notes import find_notes, find_remark
 from hpn.reproduction.page_cells import case_label, judged_texts, metric_name
 from hpn.reproduction.page_findings import RULE, claim_numbers, verdict_words
 from hpn.reproduction.page_parts import Page, bullets, code, finish_page, listed, table
@@ -36,6 +36,7 @@ def render_summary(pages: Mapping[str, Content], abouts: Mapping[str, About]) ->
     of_hpn = [one for one in cells if is_hpn(one) and one.verdict != "within"]
     of_others = [one for one in cells if not is_hpn(one) and one.verdict == "worse"]
     reasons = _number_reasons([*of_hpn, *of_others])
+    claims = weigh_claims(pages)
     return finish_page(
         NAME,
         [
@@ -52,7 +53,9 @@ def render_summary(pages: Mapping[str, Content], abouts: Mapping[str, About]) ->
             "## What the paper says",
             "Each claim has a criterion, which the page of the experiment tells. The preset `paper` decides; "
             "that page also tells what was found for the others.",
-            _claims(pages),
+            _claims(claims),
+            "### The numbers",
+            *_claim_details(claims),
             "## Numbers of HPN that are not within",
             _cell_table(of_hpn, reasons),
             "## Numbers of other methods that are worse",
@@ -134,19 +137,38 @@ def _cell_table(cells: Sequence[Judged], reasons: Mapping[str, int]) -> str:
     return table(heads, rows, align="llllrrrll") if rows else "None."
 
 
-def _claims(pages: Mapping[str, Content]) -> str:
+def _claims(results: Sequence[ClaimResult]) -> str:
     rows = [
         [
             plain_markdown(result.claim.statement),
-            f"[{result.claim.experiment}]({result.claim.experiment}.md)"
-            if result.claim.experiment in pages
-            else plain_markdown(result.claim.experiment),
             verdict_words(result.verdict),
-            claim_numbers(result) or MISSING,
+            *(_datasets(result, verdict) for verdict in ("holds", "does not hold")),
         ]
-        for result in weigh_claims(pages)
+        for result in results
     ]
-    return table(["claim", "tested by", "verdict", "on each data set"], rows, align="llll")
+    return table(["claim", "verdict", "holds on", "does not hold on"], rows, align="llll")
+
+
+def _datasets(result: ClaimResult, verdict: str) -> str:
+    found = [one.dataset for one in result.findings if one.counts and one.verdict == verdict]
+    return plain_markdown(", ".join(found)) or MISSING
+
+
+def _claim_details(results: Sequence[ClaimResult]) -> list[str]:
+    """The numbers of each claim that was tested, data set by data set, and what we make of them."""
+    blocks = []
+    for result in results:
+        numbers = claim_numbers(result)
+        if not numbers:
+            continue
+        claim = result.claim
+        remark = find_remark(claim.name, result.verdict)
+        blocks += [
+            f"**{plain_markdown(claim.name)}** ([{claim.experiment}]({claim.experiment}.md)): "
+            f"{verdict_words(result.verdict)}.{f' {remark}' if remark else ''}",
+            bullets(numbers),
+        ]
+    return blocks
 
 
 def _absent(pages: Mapping[str, Content]) -> str:
