@@ -147,13 +147,16 @@ def print_reproduction(done: dict[str, Any]) -> None:
         cells.add_column(head, justify="left" if head.startswith("next") else "right")
     for name, counts in done["cells"].items():
         cells.add_row(name, *(str(counts[verdict]) for verdict in ("within", "better", "worse")))
-    console.print(cells)
+    if any(sum(counts.values()) for counts in done["cells"].values()):
+        console.print(cells)
     claims = Table(box=None, pad_edge=False)
     claims.add_column("claim", overflow="fold")
     claims.add_column("here")
     for claim in done["claims"]:
-        claims.add_row(Text(claim["statement"]), Text(claim["verdict"]))
-    console.print(claims)
+        if claim["verdict"] != "not tested here":
+            claims.add_row(Text(claim["statement"]), Text(claim["verdict"]))
+    if claims.row_count:
+        console.print(claims)
     for failed in done["failed"]:
         console.print(Text(f"{failed['run']} failed: {failed['error']}", style="red"))
     for name, missing in done["absent"].items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from hpn.evaluation import Row
@@ -133,14 +134,16 @@ class _OneBar:
     counted: str
 
     def __init__(self) -> None:
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # a long note is cut, not the numbers
         self._bars = Progress(
             TextColumn(self.counted),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}", style="dim", markup=False),
+            TextColumn("{task.fields[note]}", style="dim", markup=False, table_column=rest),
             console=Console(stderr=True),
             transient=True,
+            expand=True,
         )
         self._bar = self._bars.add_task("", total=None, note="loading")
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.errors import ConfigError, RunFolderError
+from hpn.errors import ConfigError
 from hpn.experiment.cell_runs import CellRun, run_cells
 from hpn.experiment.comparison_cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.config import RunConfig
+from hpn.experiment.config import RunConfig, seed_words
 from hpn.experiment.files import write_json
+from hpn.experiment.folder import make_folder
 from hpn.experiment.jobs import BatchWatcher
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
 from hpn.experiment.runner import check_seeds
@@ -89,7 +90,7 @@ def compare(
         dataset, cells, settings=settings, use_recipes=use_recipes, data_root=root, **protocol
     )
     folder = Path(out) if out else Path(runs) / _folder_name(configs[0])
-    _make_folder(folder)
+    make_folder(folder)
     entries = [
         CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph) for config in configs
     ]
@@ -172,11 +173,7 @@ def _command(config: RunConfig, cells: Sequence[Cell], seeds: Sequence[int], ext
     words = ["hpn", "compare", config.dataset, "--methods", ",".join(map(str, cells))]
     words += ["--scenario", config.scenario, "--edges", config.edges, "--evaluate", config.evaluate]
     words += ["--tasks", ";".join(",".join(map(str, task)) for task in config.tasks)]
-    if list(seeds) == list(range(len(seeds))):
-        words += ["--seeds", str(len(seeds))]
-    else:
-        words += [word for seed in seeds for word in ("--seed", str(seed))]
-    return shlex.join([*words, *extra])
+    return shlex.join([*words, *seed_words(seeds), *extra])
 
 
 def _folder_name(config: RunConfig) -> str:
@@ -188,12 +185,3 @@ def _folder_name(config: RunConfig) -> str:
     }
     digest = hashlib.sha256(json.dumps(protocol, sort_keys=True).encode()).hexdigest()
     return f"compare-{Path(config.dataset).stem}-{digest[:8]}"
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {folder} ({error.strerror or error}); choose another --out"
-        ) from error

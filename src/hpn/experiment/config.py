@@ -91,11 +91,7 @@ class RunConfig:
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
-        words = ["hpn", "run", *self.protocol_words()]
-        if list(seeds) == list(range(len(seeds))):
-            words += ["--seeds", str(len(seeds))]
-        else:
-            words += [word for seed in seeds for word in ("--seed", str(seed))]
+        words = ["hpn", "run", *self.protocol_words(), *seed_words(seeds)]
         settings = _changed(self.params, self._usual_params(), "")
         settings += _changed(self.data_options, _defaults(find_loader(self.dataset, data_root)), DATA_PREFIX)
         words += [word for setting in settings for word in ("--set", setting)]
@@ -181,6 +177,18 @@ def resolve_config(
         recipe=name,
     )
     return config, graph
+
+
+def seed_words(seeds: Sequence[int]) -> list[str]:
+    """Seeds as words of a command line.
+
+    Example:
+        >>> seed_words([0, 1]), seed_words([3])
+        (['--seeds', '2'], ['--seed', '3'])
+    """
+    if list(seeds) == list(range(len(seeds))):
+        return ["--seeds", str(len(seeds))]
+    return [word for seed in seeds for word in ("--seed", str(seed))]
 
 
 def installed_versions() -> dict[str, str]:

@@ -75,6 +75,20 @@ def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -
         lock.release()
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for tables or pages, if it is not there.
+
+    Raises:
+        RunFolderError: If it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path} ({error.strerror or error}); choose another --out"
+        ) from error
+
+
 def read_json(path: Path) -> Any:
     """Read a file of the run folder; ``None`` if it is not there.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hpn.errors import DataError
 from hpn.experiment.cell_runs import CellRun
+from hpn.experiment.config import seed_words
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import read_json
 from hpn.experiment.published import published_cell
@@ -120,11 +121,7 @@ def _separation(views: Sequence[Sequence[Mapping[str, Any]]]) -> list[Content]:
 
 def _command(planned: PlannedSection, seeds: Sequence[int]) -> str:
     words = ["hpn", "reproduce", planned.experiment.name, "--datasets", Path(planned.dataset).name]
-    if list(seeds) == list(range(len(seeds))):
-        words += ["--seeds", str(len(seeds))]
-    else:
-        words += [word for seed in seeds for word in ("--seed", str(seed))]
-    return shlex.join(words)
+    return shlex.join([*words, *seed_words(seeds)])
 
 
 def _name(dataset: str) -> str:

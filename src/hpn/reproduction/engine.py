@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.errors import ConfigError, RunFolderError
+from hpn.errors import ConfigError
 from hpn.experiment import BatchWatcher
 from hpn.experiment.cell_runs import run_cells
 from hpn.experiment.cluster import Cluster
 from hpn.experiment.files import write_atomic
+from hpn.experiment.folder import make_folder
 from hpn.experiment.jobs import Execute
 from hpn.experiment.runner import check_seeds
 from hpn.reproduction.claims import weigh_claims
@@ -73,7 +74,7 @@ def reproduce(
     plan = make_plan(
         experiments, datasets=datasets, seeds=check_seeds(seeds), runs=Path(runs), data_root=root
     )
-    _make_folder(folder)
+    make_folder(folder)
     with _place(ray, workers) as (execute, width):
         if plan.cells:
             run_cells(
@@ -131,15 +132,6 @@ def _place(ray: str | None, workers: int) -> Iterator[tuple[Execute | None, int]
         return
     with Cluster(ray) as cluster:
         yield cluster, cluster.num_cpus
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {folder} ({error.strerror or error}); choose another --out"
-        ) from error
 
 
 def _write(folder: Path, page: Page) -> None:
