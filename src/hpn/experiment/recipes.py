@@ -117,13 +117,14 @@ def find_recipe(dataset: str, method: str, backbone: str | None, scenario: str) 
     """
     if dataset not in CATALOG:
         return None
-    recipe = _packaged(FOLDER / dataset / f"{row_name(method, backbone)}.yaml")
+    path = FOLDER / dataset / f"{row_name(method, backbone)}.yaml"
+    recipe = _read_once(path, path.stat().st_mtime_ns) if path.is_file() else None
     return recipe if recipe is not None and recipe.scenario == scenario else None
 
 
 @cache
-def _packaged(path: Path) -> Recipe | None:
-    return read_recipe(path) if path.is_file() else None
+def _read_once(path: Path, _changed_at: int) -> Recipe:
+    return read_recipe(path)
 
 
 def packaged_recipes() -> Iterator[Recipe]:
