@@ -13,7 +13,7 @@ from hpn.experiment.checkpoint import NAME as CHECKPOINT
 from hpn.experiment.config import installed_versions
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import RESULT
-from hpn.experiment.graphs import graphs
+from hpn.experiment.graphs import graphs, keep_graph
 from hpn.experiment.jobs import Job, JobEnd, run_job
 from hpn.experiment.parallel import one_thread
 
@@ -26,7 +26,7 @@ def run_there(
     Args:
         job: The job; its folder and data are on another machine.
         files: What its folder holds.
-        load: Gets the graph; called if this process has another one.
+        load: Gets the graph; called if this process does not have it.
 
     Returns:
         How it ended and, if it went well, what its folder is to hold.
@@ -35,8 +35,7 @@ def run_there(
     if different:
         return JobEnd(f"{socket.gethostname()} has other versions: {different}", 0.0), {}
     if job.config.data_sha256 not in graphs:
-        graphs.clear()
-        graphs[job.config.data_sha256] = load()
+        keep_graph(job.config.data_sha256, load())
     with TemporaryDirectory(prefix="hpn-") as place, one_thread():
         folder = Path(place) / job.folder.name
         write_files(folder, files)

@@ -25,7 +25,12 @@ def load_once(config: RunConfig, data_root: Path | None) -> Graph:
         graph = find_loader(config.dataset, data_root)(**config.data_options)
         if graph.fingerprint() != key:
             raise DataError(f"{config.dataset} has changed since the command began; start it again")
-        graphs[key] = graph
-        while len(graphs) > 1 and sum(kept.num_nodes for kept in graphs.values()) > MAX_NODES:
-            del graphs[next(iter(graphs))]
+        keep_graph(key, graph)
     return graphs[key]
+
+
+def keep_graph(key: str, graph: Graph) -> None:
+    """Keep a graph for later jobs; the oldest ones go where there are too many nodes."""
+    graphs[key] = graph
+    while len(graphs) > 1 and sum(kept.num_nodes for kept in graphs.values()) > MAX_NODES:
+        del graphs[next(iter(graphs))]

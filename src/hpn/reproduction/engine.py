@@ -21,7 +21,7 @@ from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 from hpn.reproduction.pages import Page, render_page
 from hpn.reproduction.plan import make_plan
 from hpn.reproduction.summary import render_summary
-from hpn.reproduction.verdicts import count_verdicts, judge_section
+from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
 SCHEMA = 1
 OUT = Path("docs/reproduction")
@@ -111,16 +111,10 @@ def reproduce(
 
 def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     """How many cells are within two standard deviations of the paper's, better and worse."""
-    judged = [
-        cell
-        for name, content in contents.items()
-        for section in content["sections"]
-        for cell in judge_section(name, section)
-    ]
+    judged = [cell for cells in judge_all(contents).values() for cell in cells]
     counted = {"all cells": count_verdicts(judged)}
     for preset in ("paper", "best"):
-        of_preset = [cell for cell in judged if cell.case.get("preset") == preset]
-        counted[f"hpn, preset {preset}"] = count_verdicts(of_preset)
+        counted[f"hpn, preset {preset}"] = count_verdicts(cell for cell in judged if is_hpn(cell, preset))
     return {name: {str(verdict): num for verdict, num in counts.items()} for name, counts in counted.items()}
 
 

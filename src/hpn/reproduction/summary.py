@@ -12,7 +12,7 @@ from hpn.reproduction.notes import find_notes, find_remark
 from hpn.reproduction.page_cells import case_label, judged_texts, metric_name
 from hpn.reproduction.page_findings import RULE, claim_numbers, verdict_words
 from hpn.reproduction.page_parts import Page, bullets, code, finish_page, listed, table
-from hpn.reproduction.verdicts import Judged, count_verdicts, is_hpn, judge_section
+from hpn.reproduction.verdicts import Judged, count_verdicts, is_hpn, judge_all
 
 NAME = "README"
 
@@ -28,10 +28,7 @@ def render_summary(pages: Mapping[str, Content], abouts: Mapping[str, About]) ->
         abouts: For each experiment, also those not run, its ``title``, where it is in the ``paper``, and in
             a sentence what it is ``about``.
     """
-    judged = {
-        name: [one for section in content["sections"] for one in judge_section(name, section)]
-        for name, content in pages.items()
-    }
+    judged = judge_all(pages)
     cells = [one for found in judged.values() for one in found]
     of_hpn = [one for one in cells if is_hpn(one) and one.verdict != "within"]
     of_others = [one for one in cells if not is_hpn(one) and one.verdict == "worse"]

@@ -94,6 +94,18 @@ def judge_section(experiment: str, section: Mapping[str, Any]) -> list[Judged]:
     ]
 
 
+def judge_all(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Judged]]:
+    """Judge every number of every experiment.
+
+    Args:
+        contents: The JSON of each experiment, by its name.
+    """
+    return {
+        name: [one for section in content["sections"] for one in judge_section(name, section)]
+        for name, content in contents.items()
+    }
+
+
 def count_verdicts(judged: Iterable[Judged]) -> dict[Verdict, int]:
     """How many of each verdict there are.
 
