@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from hpn.display.console import open_console
 from hpn.report.comparison_table import (
     best_rows,
     failures,
@@ -27,7 +26,7 @@ LEAST_NEEDED = (("paper", "OGB-Products"), ("parameters", ""), ("paper", "FM"), 
 
 def print_result(result: dict[str, Any]) -> None:
     """Print a finished run: what was asked, AM, FM and ARS, and the accuracy matrix."""
-    console = _console()
+    console = open_console()
     words = [result["method"], result["backbone"], "on", result["dataset"]]
     title = " ".join(word for word in words if word)
     asked = f"{result['scenario']}-incremental, {result['edges']} edges, asked {result['evaluate']}"
@@ -56,7 +55,7 @@ def print_result(result: dict[str, Any]) -> None:
 
 def print_comparison(comparison: dict[str, Any]) -> None:
     """Print a comparison as one table, in as many columns as there is room for."""
-    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console = open_console(width=200)
     asked = (
         f"{comparison['scenario']}-incremental, {comparison['edges']} edges, asked {comparison['evaluate']}"
     )
@@ -89,7 +88,7 @@ def _comparison_table(comparison: dict[str, Any], left_out: set[tuple[str, str]]
 
 def print_tuned(tuned: dict[str, Any]) -> None:
     """Print what tuning chose, by what, and what it gives on test nodes."""
-    console = _console()
+    console = open_console()
     words = [tuned["method"], tuned["backbone"], "on", tuned["dataset"]]
     title = " ".join(word for word in words if word)
     asked = f"{tuned['scenario']}-incremental, {tuned['edges']} edges, asked {tuned['evaluate']}"
@@ -112,7 +111,7 @@ def print_tuned(tuned: dict[str, Any]) -> None:
 
 def print_recipes(recipes: list[dict[str, Any]]) -> None:
     """Print the packaged recipes with what they give and what the paper reports."""
-    console = _console()
+    console = open_console()
     if not recipes:
         console.print("There are no packaged recipes; `hpn tune` makes one.", highlight=False)
         return
@@ -129,7 +128,7 @@ def print_recipes(recipes: list[dict[str, Any]]) -> None:
 
 def print_experiments(rows: list[dict[str, Any]]) -> None:
     """Print the experiments that can be repeated."""
-    console = _console()
+    console = open_console()
     table = Table(box=None, pad_edge=False)
     for head in ("experiment", "in the paper", "runs on"):
         table.add_column(head, overflow="fold", style="bold" if head == "experiment" else "")
@@ -141,7 +140,7 @@ def print_experiments(rows: list[dict[str, Any]]) -> None:
 
 def print_reproduction(done: dict[str, Any]) -> None:
     """Print how the cells compare with the paper's, which claims hold, and where the pages are."""
-    console = _console()
+    console = open_console()
     cells = Table(box=None, pad_edge=False)
     for head in ("next to the paper", "within 2 sd", "better", "worse"):
         cells.add_column(head, justify="left" if head.startswith("next") else "right")
@@ -175,7 +174,7 @@ def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
     for row in rows:
         counts = [_count(row[key]) for key in ("nodes", "edges", "features", "classes")]
         table.add_row(row["name"], *counts, row["on_disk"], row["about"])
-    console = _console()
+    console = open_console()
     console.print(table)
     console.print(Text(f"Counts as published. Data root: {root}", style="dim"), soft_wrap=True)
     console.print(Text("Your own: hpn run FILE.npz, or a folder with nodes.csv and edges.csv", style="dim"))
@@ -183,7 +182,7 @@ def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
 
 def print_dataset(info: dict[str, Any]) -> None:
     """Print one data set: statistics, classes, tasks and splits."""
-    console = _console()
+    console = open_console()
     console.print(Text(info["name"], style="bold"), Text(info["about"]))
     console.print(
         f"{info['nodes']:,} nodes, {info['links']:,} edge records, {info['edges']:,} distinct edges, "
@@ -206,11 +205,6 @@ def print_dataset(info: dict[str, Any]) -> None:
     if left:
         console.print(Text(f"in no task: {left}", style="dim"))
     console.print(Text(f"split: {info['split']}", style="dim"))
-
-
-def _console() -> Console:
-    # Outside a terminal there is no width to fit into, and wrapped lines are a nuisance.
-    return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 def _matrix_table(result: dict[str, Any]) -> Table:
