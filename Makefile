@@ -46,6 +46,7 @@ bench: $(READY)  ## Timings, as ratios within one run.
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/prototypes.py
+	$(BIN)/python benchmarks/theory.py
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

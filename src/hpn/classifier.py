@@ -18,7 +18,6 @@ from torch import Tensor
 from hpn import errors
 from hpn.errors import CheckpointError, ConfigError
 from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
-from hpn.learners.hpn import LEVELS
 from hpn.learners.hpn_episodes import EpisodicHPN, Name
 from hpn.learners.hpn_params import HPNParams
 from hpn.params import resolve_params
@@ -32,6 +31,7 @@ from hpn.streams.given import (
     read_nodes,
     read_validation,
 )
+from hpn.theory.memory import LEVELS
 
 
 class NotFittedError(errors.NotFittedError, SklearnNotFittedError):  # type: ignore[misc]

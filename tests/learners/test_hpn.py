@@ -192,7 +192,7 @@ def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: di
     stream, learner = TaskStream(graph), HPN(**params, dim=2)
     s, history = learner.settings(), []
     bounds = learner.prototype_bounds
-    codes = [max_code_size(2, t) for t in (s.threshold_atomic, s.threshold_node, s.threshold_class)]
+    codes = [max_code_size(2, t).size for t in (s.threshold_atomic, s.threshold_node, s.threshold_class)]
     assert list(bounds.values()) == [2 * s.num_extractors * codes[0], *codes[1:]]
     assert len(stream) == 12
     for index in range(12):

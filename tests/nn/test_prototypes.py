@@ -84,7 +84,9 @@ def assert_invariants(book: PrototypeBook, embeddings: Tensor) -> None:
     assert between.max(initial=-1) < limit + EXACT, "packing"
     near = (embeddings.numpy().astype(np.float64) @ exact.T).max(axis=1)
     assert near.min() >= limit - EXACT, "cover"
-    assert len(book) == len(book.vectors) == len(book.founders) <= max_code_size(book.dim, book.threshold)
+    assert (
+        len(book) == len(book.vectors) == len(book.founders) <= max_code_size(book.dim, book.threshold).size
+    )
 
 
 def refine(book: PrototypeBook, move: str, source: Source, embeddings: Tensor, task: int = 0) -> None:
@@ -202,7 +204,11 @@ def test_growth_in_several_chunks_keeps_the_invariants_and_ignores_order(dim: in
 @pytest.mark.parametrize("threshold", [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
 def test_no_stream_makes_more_prototypes_than_the_bound(threshold: float) -> None:
     """On the circle, where the bound is exact: the tightest chain reaches it, and nothing exceeds it."""
-    source, apart, bound = Source(2, seed=0), 1.0001 * math.acos(1 - threshold), max_code_size(2, threshold)
+    source, apart, bound = (
+        Source(2, seed=0),
+        1.0001 * math.acos(1 - threshold),
+        max_code_size(2, threshold).size,
+    )
     book = make(circle(*(apart * i for i in range(bound))), threshold)
     assert len(book) == bound
     names = sorted(MOVES)

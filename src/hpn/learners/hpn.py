@@ -29,10 +29,9 @@ from hpn.learners.hpn_training import Lesson, Trace, Training
 from hpn.nn.codes import Codes
 from hpn.nn.network import Pass, PrototypeNetwork, Selection
 from hpn.streams import Classes, GraphView, Query, Task
-from hpn.theory import max_code_size
+from hpn.theory.memory import LEVELS, MemoryBound
 
 LOGGER = logging.getLogger(__name__)
-LEVELS = ("atomic", "node", "class")
 SHARPNESS = 10.0
 """How firmly the likeliest task is believed when none is given."""
 
@@ -113,11 +112,15 @@ class HPN(HPNParams, Learner):
     @property
     def prototype_bounds(self) -> dict[str, int]:
         """The most prototypes of each level that any stream could lead to (Theorem 1)."""
+        most = self.memory_bound.prototypes
+        return {level: most[level] for level in LEVELS[: len(self.settings().levels)]}
+
+    @property
+    def memory_bound(self) -> MemoryBound:
+        """Theorem 1 for these hyper-parameters; before the first task, without the extractors."""
         s = self.settings()
         thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
-        sizes = [max_code_size(s.dim, threshold) for threshold in thresholds]
-        sizes[0] *= 2 * s.num_extractors
-        return dict(zip(LEVELS[: len(s.levels)], sizes, strict=False))
+        return MemoryBound(s.dim, thresholds, s.num_extractors, getattr(self, "num_features_", 0))
 
     @property
     def num_parameters(self) -> int:

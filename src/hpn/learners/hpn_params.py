@@ -10,7 +10,7 @@ from pydantic import Field
 from hpn.nn.network import Levels
 
 Count = Annotated[int, Field(ge=1)]
-Distance = Annotated[float, Field(gt=0, le=1)]
+Distance = Annotated[float, Field(ge=1e-5, le=1)]  # less is lost in single precision
 Rate = Annotated[float, Field(ge=0)]
 
 

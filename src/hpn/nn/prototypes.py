@@ -179,15 +179,20 @@ class PrototypeBook(nn.Module):
         """Let nothing founded so far be moved or merged away any more."""
         self.num_frozen = self._size
 
+    def closest_cosine(self) -> float:
+        """Cosine of the two prototypes nearest to each other; −1 if there are fewer than two."""
+        exact = self.vectors.double()
+        cosine = exact @ exact.t()
+        cosine.fill_diagonal_(-1)
+        return float(cosine.max()) if self._size > 1 else -1.0
+
     def check(self, embeddings: Tensor | None = None, tolerance: float = 1e-6) -> None:
         """Assert that the prototypes are unit vectors, packed, and cover ``embeddings``."""
         exact = self.vectors.double()
         broken = []
         if self._size and float((exact.norm(dim=1) - 1).abs().max()) > 1e-5:
             broken.append("unit length")
-        cosine = exact @ exact.t()
-        cosine.fill_diagonal_(-1)
-        if self._size > 1 and float(cosine.max()) >= 1 - self.threshold + tolerance:
+        if self.closest_cosine() >= 1 - self.threshold + tolerance:
             broken.append("packing")
         if embeddings is not None and len(embeddings):
             near = (embeddings.detach().double() @ exact.t()).amax(dim=1)

@@ -18,7 +18,6 @@ Case = Mapping[str, Any]
 Label = Mapping[str, Any]
 
 PRESETS = ("paper", "best")
-LEVELS = ("atomic", "node", "class")
 VERDICTS = {"within": "within 2 sd", "better": "better", "worse": "worse"}
 _SIGNED = {"fm"}
 

@@ -10,7 +10,6 @@ from hpn.experiment.published import published_memory, published_parameters
 from hpn.report.format import MISSING, count, decimal
 from hpn.report.growth import Growth, growth_svg
 from hpn.reproduction.page_cells import (
-    LEVELS,
     Case,
     Section,
     case_label,
@@ -19,6 +18,7 @@ from hpn.reproduction.page_cells import (
     safe_label,
 )
 from hpn.reproduction.page_parts import Figures, table
+from hpn.theory.memory import LEVELS
 
 NUMBERS = "parameters"
 _DRAWN = ("small", "paper", "best")

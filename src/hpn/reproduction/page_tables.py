@@ -15,7 +15,6 @@ from hpn.report.format import MISSING, count, decimal, plain_markdown, quantity,
 from hpn.report.results import mean_matrix, retaining_curve
 from hpn.report.scales import plain
 from hpn.reproduction.page_cells import (
-    LEVELS,
     PRESETS,
     Case,
     Section,
@@ -30,6 +29,7 @@ from hpn.reproduction.page_cells import (
     verdict_texts,
 )
 from hpn.reproduction.page_parts import table
+from hpn.theory.memory import LEVELS
 
 
 def comparison_table(verdicts: Verdicts) -> str:

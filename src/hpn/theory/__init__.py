@@ -1,5 +1,6 @@
-"""What can be proved: bounds on the number of prototypes."""
+"""What can be proved: bounds on the number of prototypes, and what retention takes."""
 
-from hpn.theory.spherical_codes import max_code_size
+from hpn.theory.memory import MemoryBound, choose
+from hpn.theory.spherical_codes import CodeBound, max_code_size, upper_bounds
 
-__all__ = ["max_code_size"]
+__all__ = ["CodeBound", "MemoryBound", "choose", "max_code_size", "upper_bounds"]

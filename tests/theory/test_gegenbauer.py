@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import eval_gegenbauer, eval_legendre, roots_jacobi
+
+from hpn.theory.gegenbauer import gegenbauer, harmonic_dimensions, to_cosines
+
+DIMS = [3, 4, 5, 8, 24, 100]
+DEGREE = 12
+
+
+def pochhammer_table(dim: int, degree: int) -> list[list[Fraction]]:
+    """The sums of cosines in exact arithmetic."""
+    a = [Fraction(1)]
+    for i in range(degree):
+        a.append(a[-1] * (Fraction(dim - 2, 2) + i) / (i + 1))
+    table = [[Fraction(0)] * (degree + 1) for _ in range(degree + 1)]
+    for k, row in enumerate(table):
+        for i in range(k + 1):
+            row[abs(k - 2 * i)] += a[i] * a[k - i]
+    return [[entry / sum(row) for entry in row] for row in table]
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_they_are_gegenbauer_polynomials_scaled_to_one(dim: int) -> None:
+    x, lam = np.linspace(-1, 1, 41), (dim - 2) / 2
+    expected = [eval_gegenbauer(k, lam, x) / eval_gegenbauer(k, lam, 1.0) for k in range(DEGREE + 1)]
+    assert_allclose(gegenbauer(dim, DEGREE, x), expected, atol=1e-13)
+
+
+def test_in_three_dimensions_they_are_legendre_polynomials() -> None:
+    x = np.linspace(-1, 1, 41)
+    assert_allclose(gegenbauer(3, 60, x), [eval_legendre(k, x) for k in range(61)], atol=1e-13)
+
+
+def test_in_four_dimensions_they_are_quotients_of_sines() -> None:
+    angles, k = np.linspace(0.01, 3.1, 41), np.arange(61)[:, None]
+    expected = np.sin((k + 1) * angles) / ((k + 1) * np.sin(angles))
+    assert_allclose(gegenbauer(4, 60, np.cos(angles)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("degree", [0, 1, 2, 30])
+def test_they_are_one_at_one_and_nowhere_larger(dim: int, degree: int) -> None:
+    values = gegenbauer(dim, degree, np.linspace(-1, 1, 201))
+    assert values.shape == (degree + 1, 201)
+    assert_allclose(values[:, -1], 1, rtol=1e-12)
+    assert_allclose(values[:, 0], (-1.0) ** np.arange(degree + 1), rtol=1e-12)
+    assert np.abs(values).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_different_degrees_are_orthogonal_and_the_mean_square_is_one_over_the_harmonics(dim: int) -> None:
+    nodes, weights = roots_jacobi(DEGREE + 1, (dim - 3) / 2, (dim - 3) / 2)
+    values = gegenbauer(dim, DEGREE, nodes)
+    means = (values * weights / weights.sum()) @ values.T
+    # In units of the mean squares, which fall to 1e-15 and below.
+    scale = np.sqrt(harmonic_dimensions(dim, DEGREE))
+    assert_allclose(means * np.outer(scale, scale), np.eye(DEGREE + 1), atol=1e-9)
+
+
+@pytest.mark.parametrize(("dim", "degree"), [(3, 2), (3, 4), (4, 2), (5, 2)])
+def test_between_unit_vectors_they_are_positive_and_of_the_rank_of_the_harmonics(
+    dim: int, degree: int
+) -> None:
+    """The one fact that linear-programming bounds rest on."""
+    vectors = np.random.default_rng(0).normal(size=(40, dim))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors @ vectors.T
+    table = gegenbauer(dim, degree, cosines.ravel())[degree].reshape(cosines.shape)
+    eigenvalues = np.linalg.eigvalsh(table)
+    assert eigenvalues.min() > -1e-12
+    assert (eigenvalues > 1e-9).sum() == harmonic_dimensions(dim, degree)[degree]
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_sums_of_cosines_are_the_same_polynomials(dim: int) -> None:
+    angles, j = np.linspace(0, math.pi, 41), np.arange(DEGREE + 1)
+    table = to_cosines(dim, DEGREE)
+    assert_allclose(table @ np.cos(np.outer(j, angles)), gegenbauer(dim, DEGREE, np.cos(angles)), atol=1e-13)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("degree", [0, 1, 80])
+def test_sums_of_cosines_have_no_negative_weights_and_sum_to_one(dim: int, degree: int) -> None:
+    table = to_cosines(dim, degree)
+    assert table.shape == (degree + 1, degree + 1)
+    assert table.min() >= 0
+    assert_allclose(table.sum(axis=1), 1, rtol=1e-13)
+    other_parity = np.add.outer(np.arange(degree + 1), np.arange(degree + 1)) % 2 == 1
+    assert not table[other_parity].any()
+    assert not np.triu(table, 1).any()
+
+
+@pytest.mark.parametrize(("dim", "degree"), [(3, 40), (8, 30), (24, 30), (64, 24), (1024, 24), (10**5, 24)])
+def test_rounding_leaves_sums_of_cosines_as_exact_as_their_use_expects(dim: int, degree: int) -> None:
+    """Certificates of linear programming leave room for 16 units of rounding a degree, cosines included."""
+    rounded = [[Fraction(entry) for entry in row] for row in to_cosines(dim, degree).tolist()]
+    exact = pochhammer_table(dim, degree)
+    errors = [
+        sum(abs(is_ - should) for is_, should in zip(*rows, strict=True))
+        for rows in zip(rounded, exact, strict=True)
+    ]
+    assert float(max(errors)) < 8 * degree * np.finfo(float).eps
+
+
+def test_harmonics_are_as_many_as_known() -> None:
+    k = np.arange(20)
+    assert (harmonic_dimensions(3, 19) == 2 * k + 1).all()
+    assert (harmonic_dimensions(4, 19) == (k + 1) ** 2).all()
+    assert harmonic_dimensions(8, 2).tolist() == [1, 8, 35]
+    assert harmonic_dimensions(24, 3).tolist() == [1, 24, 299, 2576]
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_harmonics_up_to_a_degree_are_the_polynomials_on_the_sphere(dim: int) -> None:
+    """Polynomials of a degree, modulo |x|² = 1, are the homogeneous ones of that degree and of one less."""
+    expected = [math.comb(n + dim - 1, n) + math.comb(n + dim - 2, n - 1) for n in range(1, 8)]
+    assert np.cumsum(harmonic_dimensions(dim, 7))[1:].tolist() == expected

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import roots_jacobi
+
+from hpn.theory.gegenbauer import gegenbauer
+from hpn.theory.levenshtein import levenshtein_bound, levenshtein_degree, levenshtein_polynomial
+
+KNOWN = [
+    (3, 1 / 2, 13.2857142857),  # kissing spheres
+    (4, 1 / 2, 26),
+    (5, 1 / 2, 48),
+    (8, 1 / 2, 240),
+    (24, 1 / 2, 196560),
+    (3, 1 / math.sqrt(5), 12),  # an icosahedron; below, codes with two or three inner products
+    (5, 1 / 5, 16),
+    (6, 1 / 4, 27),
+    (7, 1 / 3, 56),
+    (21, 1 / 7, 162),
+    (22, 1 / 6, 275),
+    (22, 1 / 4, 891),
+    (23, 1 / 5, 552),
+    (23, 1 / 3, 4600),
+]
+"""Dimension, cosine and bound."""
+
+PLACES = [(3, 0.5), (3, 0.99), (4, 0.3), (4, 0.809), (8, 0.5), (8, 0.75), (24, 0.25), (24, 0.5), (32, 0.5)]
+
+
+def exact_bound(dim: int, s: Fraction, degree: int) -> Fraction:
+    """Levenshtein's formula as it is printed."""
+    p = [Fraction(1), s]
+    for i in range(1, degree + 1):
+        p.append(((2 * i + dim - 2) * s * p[i] - i * p[i - 1]) / (i + dim - 2))
+    if degree % 2:
+        k = (degree + 1) // 2
+        inner = Fraction(2 * k + dim - 3, dim - 1) - (p[k - 1] - p[k]) / ((1 - s) * p[k])
+        return math.comb(k + dim - 3, k - 1) * inner
+    k = degree // 2
+    inner = Fraction(2 * k + dim - 1, dim - 1) - (1 + s) * (p[k] - p[k + 1]) / ((1 - s) * (p[k] + p[k + 1]))
+    return math.comb(k + dim - 2, k) * inner
+
+
+def last_cosine(dim: int, degree: int) -> float:
+    """The largest cosine that a degree is for: a zero of a Jacobi polynomial."""
+    base, k = (dim - 3) / 2, (degree + 1) // 2
+    return float(roots_jacobi(k, base + 1, base + (degree + 1) % 2)[0].max())
+
+
+def bound_at(dim: int, cosine: float) -> Fraction:
+    bound = levenshtein_bound(dim, cosine)
+    assert bound is not None
+    return bound
+
+
+@pytest.mark.parametrize(("dim", "cosine", "expected"), KNOWN)
+def test_published_values(dim: int, cosine: float, expected: float) -> None:
+    assert expected <= bound_at(dim, cosine) <= expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("dim", [3, 4, 8, 24, 64, 500])
+def test_degree_three_is_a_quotient_of_polynomials(dim: int) -> None:
+    for s in np.linspace(0.001, last_cosine(dim, 3) - 1e-9, 5).tolist():
+        expected = dim * (1 - s) * (2 + (dim + 1) * s) / (1 - dim * s**2)
+        assert levenshtein_degree(dim, s) == 3
+        assert_allclose(float(bound_at(dim, s)), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dim", [3, 4, 7, 16, 100])
+def test_each_degree_has_its_cosines(dim: int) -> None:
+    ends = [last_cosine(dim, degree) for degree in range(2, 25)]
+    assert_allclose(ends[0], 0, atol=1e-12)
+    assert ends == sorted(ends)
+    for degree, (start, end) in enumerate(itertools.pairwise(ends), start=3):
+        for cosine in (start + 1e-9, (start + end) / 2, end - 1e-9):
+            assert levenshtein_degree(dim, cosine) == degree
+
+
+@pytest.mark.parametrize("cosine", [0.03, 1 / 3, 0.5, 0.8, 0.95, 0.99])
+@pytest.mark.parametrize("dim", [3, 4, 8, 24])
+def test_the_bound_is_the_formula_in_exact_arithmetic_and_a_trifle(dim: int, cosine: float) -> None:
+    degree = levenshtein_degree(dim, cosine)
+    assert degree is not None
+    ratio = bound_at(dim, cosine) / exact_bound(dim, Fraction(cosine), degree)
+    assert 1 < ratio < 1 + Fraction(2, 10**9)
+
+
+@pytest.mark.parametrize(("dim", "cosine"), PLACES)
+def test_the_coefficients_prove_the_bound(dim: int, cosine: float) -> None:
+    degree = levenshtein_degree(dim, cosine)
+    assert degree is not None
+    coefficients = levenshtein_polynomial(dim, cosine, degree + 1)
+    assert coefficients[0] == 1
+    assert coefficients.min() > 0
+    assert_allclose(coefficients.sum(), float(bound_at(dim, cosine)), rtol=1e-8)
+
+    values = coefficients @ gegenbauer(dim, degree, np.linspace(-1, cosine, 2001))
+    assert values.max() < 1e-12 * coefficients.sum()
+    assert values[-1] == pytest.approx(0, abs=1e-12 * coefficients.sum())
+    beyond = coefficients @ gegenbauer(dim, degree, np.linspace(cosine, 1, 101)[1:])
+    assert beyond.min() > 0
+
+
+def test_further_coefficients_are_zero() -> None:
+    coefficients = levenshtein_polynomial(8, 0.5, 20)
+    assert coefficients.shape == (20,)
+    assert_allclose(coefficients[7:], 0, atol=1e-9)
+    assert_allclose(coefficients[:7], levenshtein_polynomial(8, 0.5, 7), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dim", [3, 4, 8, 24, 100])
+@pytest.mark.parametrize("degree", [3, 4, 5, 10, 17])
+def test_the_bound_does_not_jump_where_the_degree_changes(dim: int, degree: int) -> None:
+    end = last_cosine(dim, degree)
+    before, after = end - 1e-9, end + 1e-9
+    assert (levenshtein_degree(dim, before), levenshtein_degree(dim, after)) == (degree, degree + 1)
+    assert_allclose(float(bound_at(dim, before)), float(bound_at(dim, after)), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(3, 200), st.floats(0.001, 0.98), st.floats(1e-6, 0.01))
+def test_sharper_angles_leave_room_for_more(dim: int, cosine: float, further: float) -> None:
+    assert bound_at(dim, cosine) < bound_at(dim, cosine + further)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(3, 200), st.floats(0.001, 0.98))
+def test_more_dimensions_leave_room_for_more(dim: int, cosine: float) -> None:
+    assert bound_at(dim, cosine) < bound_at(dim + 1, cosine)
+
+
+@pytest.mark.parametrize("cosine", [0.01, 0.1, 0.5, 0.9, 0.99])
+def test_huge_dimensions_are_beyond_floating_point_but_not_beyond_the_bound(cosine: float) -> None:
+    bound = levenshtein_bound(1024, cosine)
+    assert isinstance(bound, Fraction)
+    assert bound >= 2 * 1024
+    # Beyond 10^308, a number is not to be had as a float.
+    assert (bound > Fraction(10) ** 308) == (cosine > 0.7)
+
+
+@pytest.mark.parametrize(("dim", "cosine"), [(3, 1 - 1e-9), (64, 1 - 1e-7), (1024, 1 - 1e-6)])
+def test_some_angles_are_beyond_reach(dim: int, cosine: float) -> None:
+    assert levenshtein_degree(dim, cosine) is None
+    assert levenshtein_bound(dim, cosine) is None

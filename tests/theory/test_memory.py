@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from hpn.errors import ConfigError
+from hpn.learners import HPN
+from hpn.theory import MemoryBound, choose, max_code_size
+from hpn.theory.memory import BYTES, DIMS, LEVELS, THRESHOLDS, parse_bytes
+
+PAPER = (0.3, 0.3, 0.4)
+KILOBYTE = 1000
+
+
+def of_one_threshold(dim: int, threshold: float, **others: Any) -> MemoryBound:
+    return MemoryBound(dim, (threshold,) * 3, **{"num_extractors": 22, **others})
+
+
+def test_the_papers_thresholds_on_the_circle_by_hand() -> None:
+    """360° / 45.57° = 7.9 and 360° / 53.13° = 6.8, for 22 + 22 extractors."""
+    bound = MemoryBound(2, PAPER, num_extractors=22)
+    assert [code.size for code in bound.codes.values()] == [7, 7, 6]
+    assert bound.prototypes == {"atomic": 44 * 7, "node": 7, "class": 6}
+    assert bound.num_parameters == 2 * (308 + 7 + 6) == 642
+    assert bound.num_bytes == 4 * 642 == 2568
+
+
+def test_in_one_set_extractors_share_a_code() -> None:
+    bound = MemoryBound(2, PAPER, num_extractors=22, in_one_set=True)
+    assert bound.prototypes == {"atomic": 7, "node": 7, "class": 6}
+    assert (bound.num_parameters, bound.num_bytes) == (40, 160)
+    assert bound.codes == MemoryBound(2, PAPER, num_extractors=22).codes
+
+
+@pytest.mark.parametrize("in_one_set", [False, True])
+def test_extractors_count_once_their_features_are_known(in_one_set: bool) -> None:
+    without = MemoryBound(2, PAPER, num_extractors=3, in_one_set=in_one_set)
+    with_them = MemoryBound(2, PAPER, num_extractors=3, num_features=1433, in_one_set=in_one_set)
+    assert with_them.prototypes == without.prototypes
+    assert with_them.num_parameters - without.num_parameters == (3 + 3) * 1433 * 2
+    assert with_them.num_bytes == BYTES * with_them.num_parameters
+
+
+def test_each_level_has_its_own_threshold() -> None:
+    bound = MemoryBound(3, (0.5, 0.7, 1.0), num_extractors=1)
+    assert tuple(bound.codes) == tuple(bound.prototypes) == LEVELS
+    assert bound.codes == {
+        level: max_code_size(3, t) for level, t in zip(LEVELS, (0.5, 0.7, 1.0), strict=True)
+    }
+    assert bound.prototypes == {"atomic": 26, "node": max_code_size(3, 0.7).size, "class": 6}
+
+
+def test_memory_beyond_floating_point_is_still_a_whole_number() -> None:
+    bound = of_one_threshold(1024, 0.01)
+    assert isinstance(bound.num_bytes, int)
+    assert bound.num_bytes == 4 * 1024 * 46 * bound.codes["node"].size > 10**400
+
+
+@pytest.mark.parametrize(
+    "params", [{"num_extractors": 0}, {"num_extractors": -2}, {"num_extractors": 2, "num_features": -1}]
+)
+def test_a_model_without_extractors_or_with_negative_features_is_an_error(params: dict[str, Any]) -> None:
+    with pytest.raises(
+        ConfigError, match="1 extractor of each kind or more, and 0 features or more"
+    ) as caught:
+        MemoryBound(2, PAPER, **params)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("dim", "thresholds"), [(0, PAPER), (2, (0.3, 0.0, 0.3)), (3, (0.3, 0.3, 2.5))])
+def test_no_space_and_no_distance_are_errors(dim: int, thresholds: tuple[float, float, float]) -> None:
+    with pytest.raises(ConfigError):
+        _ = MemoryBound(dim, thresholds, num_extractors=1).prototypes
+
+
+@pytest.mark.parametrize("params", [{}, {"num_extractors": 3, "threshold_class": 0.1}])
+@pytest.mark.parametrize("levels", ["A", "AN", "ANC"])
+def test_a_learner_has_the_same_bounds(levels: str, params: dict[str, Any]) -> None:
+    learner = HPN(preset="paper", dim=2, levels=levels, **params)  # type: ignore[arg-type]
+    s = learner.settings()
+    thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
+    bound = MemoryBound(2, thresholds, s.num_extractors)
+    assert learner.prototype_bounds == dict(list(bound.prototypes.items())[: len(levels)])
+
+
+def test_a_learner_as_in_the_paper_has_the_papers_bounds() -> None:
+    assert HPN(preset="paper", dim=2).prototype_bounds == MemoryBound(2, PAPER, 22).prototypes
+
+
+@pytest.mark.parametrize("in_one_set", [False, True])
+@pytest.mark.parametrize("budget", [500, 20 * KILOBYTE])
+def test_every_choice_fits_and_the_next_smaller_distance_does_not(budget: int, in_one_set: bool) -> None:
+    dims = (1, 2, 3, 4)
+    chosen = choose(budget, dims=dims, in_one_set=in_one_set)
+    assert tuple(chosen) == dims
+    for dim, bound in chosen.items():
+        if bound is None:
+            assert of_one_threshold(dim, THRESHOLDS[-1], in_one_set=in_one_set).num_bytes > budget
+            continue
+        assert (bound.dim, bound.num_extractors, bound.in_one_set) == (dim, 22, in_one_set)
+        assert len(set(bound.thresholds)) == 1
+        assert bound.num_bytes <= budget
+        place = THRESHOLDS.index(bound.thresholds[0])
+        if place:
+            smaller = of_one_threshold(dim, THRESHOLDS[place - 1], in_one_set=in_one_set)
+            assert smaller.num_bytes > budget
+
+
+def test_choices_differ() -> None:
+    """The test above would hold if nothing ever fitted, or everything did."""
+    some, more = choose(5 * KILOBYTE, dims=(2, 3, 4)), choose(20 * KILOBYTE, dims=(2, 3, 4))
+    assert some[2] is not None
+    assert some[2].thresholds[0] in THRESHOLDS[1:-1]
+    assert some[4] is None or some[4].thresholds[0] > some[2].thresholds[0]
+    for dim in (3, 4):
+        fewer, found = some[dim], more[dim]
+        assert found is not None
+        assert fewer is None or fewer.thresholds[0] > found.thresholds[0]
+
+
+def test_a_budget_met_exactly_is_met() -> None:
+    needed = of_one_threshold(2, 0.3).num_bytes
+    met, missed = choose(needed, dims=(2,))[2], choose(needed - 1, dims=(2,))[2]
+    assert met is not None
+    assert missed is not None
+    assert met.num_bytes == needed
+    assert met.thresholds[0] <= 0.3 < missed.thresholds[0]
+
+
+@pytest.mark.parametrize("budget", [0, 100, 4 * 3 * 46 * 6 - 1])
+def test_when_not_even_right_angles_fit_there_is_no_choice(budget: int) -> None:
+    assert choose(budget, dims=(3,)) == {3: None}
+
+
+def test_right_angles_are_the_last_choice() -> None:
+    assert choose(4 * 16 * 46 * 32, dims=(16,)) == {16: of_one_threshold(16, 1.0)}
+
+
+def test_features_take_from_the_budget() -> None:
+    without = choose(10 * KILOBYTE, dims=(2,))[2]
+    with_them = choose(10 * KILOBYTE, dims=(2,), num_extractors=22, num_features=20)[2]
+    assert without is not None
+    assert with_them is not None
+    assert with_them.num_features == 20
+    assert with_them.num_bytes <= 10 * KILOBYTE
+    assert with_them.thresholds[0] > without.thresholds[0]
+    assert choose(10 * KILOBYTE, dims=(2,), num_features=1000) == {2: None}
+
+
+def test_fewer_extractors_leave_more() -> None:
+    many, few = choose(5 * KILOBYTE, dims=(2,))[2], choose(5 * KILOBYTE, dims=(2,), num_extractors=2)[2]
+    assert many is not None
+    assert few is not None
+    assert few.num_extractors == 2
+    assert few.thresholds[0] < many.thresholds[0]
+
+
+def test_distances_to_choose_from_are_the_papers_and_on_to_right_angles() -> None:
+    assert THRESHOLDS[:9] == (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+    assert list(THRESHOLDS) == sorted(set(THRESHOLDS))
+    assert THRESHOLDS[-1] == 1
+    assert list(DIMS) == sorted(set(DIMS))
+    assert inspect.signature(choose).parameters["dims"].default == DIMS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", 1),
+        ("4096", 4096),
+        ("4096b", 4096),
+        ("4096 B", 4096),
+        ("1k", 1000),
+        ("1kB", 1000),
+        ("500 KB", 500_000),
+        ("64KiB", 65_536),
+        ("64 kib", 65_536),
+        ("1MB", 10**6),
+        ("1 m", 10**6),
+        ("2MiB", 2 * 2**20),
+        ("1.5 GB", 1_500_000_000),
+        ("0.5GiB", 2**29),
+        ("  1.25 Mi  ", 1_310_720),
+        ("0.29kB", 290),
+        ("1.9 B", 1),
+    ],
+)
+def test_amounts_of_memory(text: str, expected: int) -> None:
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "MB",
+        "-1MB",
+        "0",
+        "0kB",
+        "0.4",
+        "1TB",
+        "1e6",
+        "1,5MB",
+        "1.MB",
+        ".5MB",
+        "1 2",
+        "1MBB",
+        "1ib",
+        "inf",
+        "nan",
+    ],
+)
+def test_other_texts_are_no_amounts(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no amount of memory; write 1MB, 500kB, 64KiB") as caught:
+        parse_bytes(text)
+    assert repr(text) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_decimals_are_read_as_they_are_written() -> None:
+    """1.001 * 1000 is less than 1001 in floating-point numbers."""
+    for thousandths in range(1000, 20_000):
+        text = f"{thousandths // 1000}.{thousandths % 1000:03}"
+        assert parse_bytes(f"{text}kB") == thousandths
+        assert parse_bytes(f"{text} MB") == 1000 * thousandths
+
+
+@pytest.mark.parametrize("amount", [2**53 + 1, 10**400 + 1], ids=["beyond 2^53", "beyond floats"])
+def test_whole_numbers_are_read_digit_by_digit(amount: int) -> None:
+    assert parse_bytes(str(amount)) == amount
