@@ -16,12 +16,14 @@ _HOMES = {
     "HPNClassifier": "hpn.classifier",
     "Learner": "hpn.learners",
     "TaskStream": "hpn.streams",
+    "check_run": "hpn.experiment",
     "compare": "hpn.experiment",
     "evaluate": "hpn.evaluation",
     "load_dataset": "hpn.datasets",
     "load_learner": "hpn.experiment",
     "reproduce": "hpn.reproduction",
     "run": "hpn.experiment",
+    "study_retention": "hpn.experiment",
     "tune": "hpn.experiment",
     "write_comparison": "hpn.report.comparison",
     "write_report": "hpn.report",
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from hpn.classifier import HPNClassifier
     from hpn.datasets import Graph, load_dataset
     from hpn.evaluation import evaluate
-    from hpn.experiment import compare, load_learner, run, tune
+    from hpn.experiment import check_run, compare, load_learner, run, study_retention, tune
     from hpn.learners import LEARNERS, Learner
     from hpn.report import write_report
     from hpn.report.comparison import write_comparison
@@ -45,12 +47,14 @@ __all__ = [
     "Learner",
     "TaskStream",
     "__version__",
+    "check_run",
     "compare",
     "evaluate",
     "load_dataset",
     "load_learner",
     "reproduce",
     "run",
+    "study_retention",
     "tune",
     "write_comparison",
     "write_report",

@@ -30,10 +30,11 @@ class PlainProgress(Watcher):
         self._tasks = 0
         self._said = time.monotonic()
 
-    def run_started(self, out: Path, num_seeds: int, num_tasks: int) -> None:
+    def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
         """Remember how much there is to do."""
         self._tasks = num_tasks
-        self._say(f"run folder: {out}; {num_seeds} seed(s), {num_tasks} task(s)")
+        folder = f"run folder: {out}; " if out else ""
+        self._say(f"{folder}{num_seeds} seed(s), {num_tasks} task(s)")
 
     def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
         """Say where an interrupted seed goes on."""
@@ -86,9 +87,9 @@ class LiveProgress(Watcher):
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def run_started(self, out: Path, num_seeds: int, num_tasks: int) -> None:
+    def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
         """Size the bars."""
-        self._bars.update(self._seeds, total=num_seeds, note=str(out))
+        self._bars.update(self._seeds, total=num_seeds, note=str(out or ""))
         self._bars.update(self._tasks, total=num_tasks)
 
     def seed_started(self, seed: int, first_task: int, first_step: int) -> None:

@@ -11,8 +11,8 @@ from hpn.learners import Progress
 class Watcher:
     """Does nothing; a progress display overrides what it wants to show."""
 
-    def run_started(self, out: Path, num_seeds: int, num_tasks: int) -> None:
-        """The folder is open."""
+    def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
+        """The folder, if there is one, is open."""
 
     def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
         """A seed begins, or goes on at ``first_task`` after ``first_step`` steps of it."""

@@ -1,0 +1,78 @@
+"""A run that watches what earlier tasks lose: Theorem 2 beside what is measured and what is proved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpn.evaluation import evaluate
+from hpn.experiment.config import resolve_config
+from hpn.experiment.runner import deterministic, learn_tasks
+from hpn.experiment.watch import Watcher
+from hpn.learners import HPN, Learner, Observer, Progress
+from hpn.theory.retention import RetentionStudy
+
+
+def study_retention(
+    dataset: str,
+    *,
+    seed: int = 0,
+    data_root: Path | str | None = None,
+    watcher: Watcher | None = None,
+    **choices: Any,
+) -> dict[str, Any]:
+    """Learn a data set's tasks with ``hpn``, and after each compare every earlier task with what it was.
+
+    Args:
+        dataset: Name or path.
+        seed: Of the run.
+        data_root: Folder with the data.
+        watcher: Is told what happens.
+        choices: ``edges``, ``tasks``, ``classes_per_task``, ``settings`` …, as :func:`hpn.run` has them.
+
+    Returns:
+        What :class:`hpn.theory.retention.RetentionReport` holds, as plain data, with the run's description
+        and its accuracy ``matrix``, in per cent.
+
+    Example:
+        >>> study = study_retention("digits", tasks="0,1;2,3")
+        >>> study["is_proved"], study["changes"][0]["relabelled"]
+        (True, 0)
+    """
+    root = Path(data_root) if data_root else None
+    config, graph = resolve_config(dataset, method="hpn", data_root=root, **choices)
+    watcher = watcher or Watcher()
+    learner, stream = config.make_learner(seed), config.make_stream(graph, seed)
+    assert isinstance(learner, HPN)  # noqa: S101  (that is the method)
+    study = RetentionStudy(learner, stream)
+    matrix = []
+    with deterministic(graph):
+        watcher.run_started(None, 1, len(stream))
+        watcher.seed_started(seed, 0, 0)
+        for index in learn_tasks(learner, stream, observer=_Steps(watcher, seed)):
+            study.after_task(index)
+            row = evaluate(learner, stream, after=index, mode=config.evaluate)
+            matrix.append(row.accuracy)
+            watcher.task_finished(seed, index, row)
+    return {
+        "dataset": config.dataset,
+        "method": config.method,
+        "scenario": config.scenario,
+        "edges": config.edges,
+        "tasks": [list(task) for task in config.tasks],
+        "seed": seed,
+        "params": config.effective_params(),
+        "matrix": matrix,
+        **study.report().to_json(),
+    }
+
+
+class _Steps(Observer):
+    """Passes steps on to a watcher."""
+
+    def __init__(self, watcher: Watcher, seed: int) -> None:
+        self._watcher = watcher
+        self._seed = seed
+
+    def after_step(self, learner: Learner, progress: Progress) -> None:
+        self._watcher.step_finished(self._seed, progress)

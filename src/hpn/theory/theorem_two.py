@@ -1,0 +1,379 @@
+r"""When learning a task leaves the representations of the one before it alone (the paper's Theorem 2).
+
+A node :math:`v` and one neighbour :math:`u_k` for each structure extractor give the latent vector
+
+.. math::
+    z = W x' \qquad x' = [x(v); x(u_1); \dots; x(u_{l_r})] \qquad
+    W = \operatorname{diag}\bigl([A_1; \dots; A_{l_a}],\; R_1,\; \dots,\; R_{l_r}\bigr)
+
+where :math:`A_i \in R^{d_a \times d_v}` are the node extractors and :math:`R_k \in R^{d_r \times d_v}` the
+structure extractors, and :math:`\operatorname{diag}` puts blocks on the diagonal. With :math:`\lambda_{\min}`
+the smallest eigenvalue of :math:`W^\top W`, nodes of two tasks whose features are at least
+:math:`\mathbf{dist}` apart, neighbours included, have
+
+.. math:: \lVert z - z' \rVert \ge \sqrt{\lambda_{\min}\,(l_r + 1)}\; \mathbf{dist}
+
+and the theorem concludes that no prototype of the earlier task is touched as long as :math:`t_A` is smaller.
+
+The inequality is true and is computed here. Between it and "no forgetting" stand:
+
+1. *Rank.* The bound says something only if :math:`\lambda_{\min} > 0`, that is, if W has full column rank.
+   Each :math:`R_k` is alone in its block, so that takes :math:`l_a d_a \ge d_v` *and* :math:`d_r \ge d_v`.
+   The size condition that the theorem prints, :math:`l_a d_a + l_r d_r \ge (l_r + 1) d_v`, is weaker, and not
+   enough.
+2. *Statement and proof.* The theorem prints :math:`t_A < \lambda_{\min} (l_r + 1)\, \mathbf{dist}`; its proof
+   ends with the root. Only the root is a bound, and it is what counts here; both are reported.
+3. *Length and angle.* The proof holds the Euclidean distance of concatenated embeddings of any length against
+   :math:`t_A`. Matching goes by the angle of single ones: a direction at two lengths is one prototype,
+   however large the distance. So tasks can share prototypes although the condition is met.
+4. *What moves besides.* The theorem is about prototypes. Extractors that tasks share, and the layers above
+   the prototypes, which they always share, go on learning with ``retention="paper"``.
+5. *Selection.* The proof sees both tasks through all extractors, and one neighbour through each. A task uses
+   a few of the extractors, maybe others than the task before, and may see many neighbours through one.
+
+What holds without conditions is ``retention="certified"``; :mod:`hpn.theory.retention` measures it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from hpn.datasets.sparse import is_sparse, to_scipy
+from hpn.errors import ConfigError
+from hpn.nn.network import PrototypeNetwork
+from hpn.nn.propagation import Features
+
+BLOCK_ROWS = 512
+"""Nodes of a task compared with as many of the other at once, which bounds the memory."""
+
+BLOCK_NUMBERS = 1 << 20
+"""Features of a block at most, where they are dense."""
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class TheoremTwo:
+    """The theorem's condition for two consecutive tasks: its numbers, and whether they meet it.
+
+    Args:
+        num_features: Features of a node, d_v.
+        dim: Rows of an extractor, d_a = d_r.
+        num_node_extractors: l_a.
+        num_structure_extractors: l_r.
+        threshold: t_A.
+        distance: The smallest distance between nodes of the two tasks, dist.
+        eigenvalue: The smallest eigenvalue of WᵀW, λ_min; 0 where W has not full column rank.
+        neighbors_stay: Whether neighbours of a task's nodes are nodes of the task, as the proof has it.
+        slots_are_nodes: Whether structure extractors see single nodes, as the proof has it, not means.
+
+    Example:
+        >>> papers = TheoremTwo(1433, 16, 22, 22, threshold=0.3, distance=0.1, eigenvalue=0.0)
+        >>> papers.can_have_full_rank, papers.is_satisfied
+        (False, False)
+        >>> print(papers.reasons[0])
+        a structure extractor has 16 rows for 1,433 features, so no R_k can have full column rank \
+(d_r >= d_v is needed) and λ_min is 0
+        >>> TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=1.0, eigenvalue=0.25).right_proved
+        1.0
+    """
+
+    num_features: int
+    dim: int
+    num_node_extractors: int
+    num_structure_extractors: int
+    threshold: float
+    distance: float
+    eigenvalue: float
+    neighbors_stay: bool = True
+    slots_are_nodes: bool = True
+
+    @property
+    def can_have_full_rank(self) -> bool:
+        """Whether every block of W has at least as many rows as columns: l_a d_a >= d_v and d_r >= d_v."""
+        return self.num_node_extractors * self.dim >= self.num_features and self.dim >= self.num_features
+
+    @property
+    def meets_printed_size(self) -> bool:
+        """Whether l_a d_a + l_r d_r >= (l_r + 1) d_v, so that W has as many rows as columns."""
+        return self._num_rows >= self._num_columns
+
+    @property
+    def has_full_rank(self) -> bool:
+        """Whether the columns of W are independent, to the precision that float64 can tell."""
+        return self.can_have_full_rank and self.eigenvalue > 0
+
+    @property
+    def right_printed(self) -> float:
+        """What t_A must be below as the theorem is printed: λ_min (l_r + 1) dist."""
+        return self.eigenvalue * (self.num_structure_extractors + 1) * self.distance
+
+    @property
+    def right_proved(self) -> float:
+        """What t_A must be below as the theorem is proved: √(λ_min (l_r + 1)) dist."""
+        return math.sqrt(self.eigenvalue * (self.num_structure_extractors + 1)) * self.distance
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether all that the proof uses is the case. Tasks may share prototypes all the same."""
+        return (
+            self.has_full_rank
+            and self.threshold < self.right_proved
+            and self.neighbors_stay
+            and self.slots_are_nodes
+        )
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Everything that stands in the way, a sentence each; empty if the condition is satisfied."""
+        return (*self._reasons_of_rank(), *self._reasons_of_distance(), *self._reasons_of_neighbors())
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers and verdicts as plain data."""
+        return {
+            **asdict(self),
+            "can_have_full_rank": self.can_have_full_rank,
+            "meets_printed_size": self.meets_printed_size,
+            "has_full_rank": self.has_full_rank,
+            "right_printed": self.right_printed,
+            "right_proved": self.right_proved,
+            "is_satisfied": self.is_satisfied,
+            "reasons": list(self.reasons),
+        }
+
+    @property
+    def _num_rows(self) -> int:
+        return (self.num_node_extractors + self.num_structure_extractors) * self.dim
+
+    @property
+    def _num_columns(self) -> int:
+        return (self.num_structure_extractors + 1) * self.num_features
+
+    def _reasons_of_rank(self) -> Iterator[str]:
+        stacked = self.num_node_extractors * self.dim
+        if self.dim < self.num_features:
+            yield (
+                f"a structure extractor has {self.dim:,} rows for {self.num_features:,} features, so no R_k "
+                "can have full column rank (d_r >= d_v is needed) and λ_min is 0"
+            )
+        if stacked < self.num_features:
+            yield (
+                f"the node extractors have {stacked:,} rows in all for {self.num_features:,} features, so "
+                "the block of the A_i cannot have full column rank (l_a d_a >= d_v is needed) and λ_min is 0"
+            )
+        if not self.meets_printed_size:
+            yield (
+                "the theorem's own size condition fails: l_a d_a + l_r d_r is "
+                f"{self._num_rows:,}, and (l_r + 1) d_v is {self._num_columns:,}"
+            )
+        if self.can_have_full_rank and not self.has_full_rank:
+            yield "the extractors have dependent columns, to the precision of float64, so λ_min is 0"
+
+    def _reasons_of_distance(self) -> Iterator[str]:
+        if self.distance == 0:
+            yield "a node of one task has the features of a node of the other, so the tasks' distance is 0"
+        elif self.has_full_rank and self.threshold >= self.right_proved:
+            yield (
+                f"t_A = {self.threshold:.3g} is not below √(λ_min (l_r + 1)) dist = {self.right_proved:.3g} "
+                f"(λ_min = {self.eigenvalue:.3g}, l_r = {self.num_structure_extractors}, "
+                f"dist = {self.distance:.3g})"
+            )
+
+    def _reasons_of_neighbors(self) -> Iterator[str]:
+        if not self.neighbors_stay:
+            yield "edges lead to nodes of other tasks; the proof needs neighbours from a node's own task"
+        if not self.slots_are_nodes:
+            yield "structure extractors see means over neighbours; the proof needs single nodes"
+
+
+def check_theorem_two(
+    network: PrototypeNetwork,
+    threshold: float,
+    x_before: Tensor,
+    x_after: Tensor,
+    *,
+    neighbors_stay: bool = True,
+    slots_are_nodes: bool = True,
+) -> TheoremTwo:
+    """Compute the theorem's condition for a network and two tasks.
+
+    Args:
+        network: Its extractors make W.
+        threshold: t_A.
+        x_before: Features of the earlier task's nodes ``[n, num_features]``, dense or sparse.
+        x_after: Features of the later task's nodes.
+        neighbors_stay: Whether neighbours of a task's nodes are nodes of the task.
+        slots_are_nodes: Whether structure extractors see single nodes.
+
+    Raises:
+        ConfigError: If the network's extractors, or the features, do not fit or are not finite.
+    """
+    num_node, num_features, dim = network.node_extractors.shape
+    if x_before.shape[1] != num_features:
+        raise ConfigError(
+            f"nodes have {x_before.shape[1]:,} features, but the extractors are for {num_features:,}; "
+            "use the data that the network was trained on"
+        )
+    return TheoremTwo(
+        num_features=num_features,
+        dim=dim,
+        num_node_extractors=num_node,
+        num_structure_extractors=len(network.structure_extractors),
+        threshold=threshold,
+        distance=task_distance(x_before, x_after),
+        eigenvalue=smallest_eigenvalue(extractor_blocks(network)),
+        neighbors_stay=neighbors_stay,
+        slots_are_nodes=slots_are_nodes,
+    )
+
+
+def extractor_blocks(network: PrototypeNetwork) -> list[Tensor]:
+    """The diagonal blocks of W: the node extractors on top of each other, then each structure extractor.
+
+    Shapes:
+        - first: ``[num_extractors * dim, num_features]``
+        - others: ``[dim, num_features]``
+    """
+    node, structure = (bank.detach().transpose(1, 2) for bank in network.extractors)
+    return [node.flatten(0, 1), *structure.unbind()]
+
+
+def smallest_eigenvalue(blocks: Iterable[Tensor]) -> float:
+    r"""The smallest eigenvalue of :math:`W^\top W`, where W has the given blocks on its diagonal.
+
+    It is the smallest over the blocks, of each the square of its smallest singular value. A block with fewer
+    rows than columns has the eigenvalue 0 for certain; so has, here, one whose rank float64 cannot tell to be
+    full.
+
+    Args:
+        blocks: Matrices; W itself is never formed.
+
+    Raises:
+        ConfigError: If there is no block, or one is not a matrix of finite numbers.
+
+    Example:
+        >>> import torch
+        >>> smallest_eigenvalue([2 * torch.eye(3), torch.eye(3)[:, :2] * 3])
+        4.0
+        >>> smallest_eigenvalue([torch.eye(3), torch.ones(1, 2)])
+        0.0
+    """
+    blocks = list(blocks)
+    if not blocks or any(block.ndim != 2 for block in blocks):
+        raise ConfigError(
+            f"W needs matrices as blocks, got shapes {[tuple(block.shape) for block in blocks]}"
+        )
+    if any(block.shape[0] < block.shape[1] for block in blocks):
+        return 0.0
+    found: dict[bytes, float] = {}
+    for block in blocks:
+        matrix = np.ascontiguousarray(block.detach().double().numpy())
+        key = hashlib.sha256(repr(matrix.shape).encode() + matrix.tobytes()).digest()
+        if key not in found:
+            found[key] = _smallest_squared(matrix)
+    return min(found.values())
+
+
+def _smallest_squared(matrix: np.ndarray) -> float:
+    """The smallest singular value, squared; 0 if it is lost in the rounding of the largest."""
+    if not np.isfinite(matrix).all():
+        raise ConfigError("extractors hold numbers that are not finite; train with a smaller lr")
+    values = np.linalg.svd(matrix, compute_uv=False)
+    is_lost = values[-1] <= max(matrix.shape) * EPSILON * values[0]
+    return 0.0 if is_lost else float(values[-1]) ** 2
+
+
+def task_distance(x: Tensor, y: Tensor) -> float:
+    r"""The smallest distance between nodes of two tasks.
+
+    .. math:: \mathbf{dist}(V_p, V_q) = \inf_{v \in V_p,\, w \in V_q} \lVert x(v) - x(w) \rVert
+
+    Candidates are found by :math:`\lVert x \rVert^2 + \lVert y \rVert^2 - 2 x^\top y`, which loses digits;
+    the distance of every pair that may be the closest is computed from the difference. A row that both have
+    gives exactly 0.
+
+    Args:
+        x: Features of one task's nodes ``[n, num_features]``, dense or sparse CSR.
+        y: Features of the other's ``[m, num_features]``.
+
+    Raises:
+        ConfigError: If a task has no nodes, numbers of features differ, or features are not finite.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.tensor([[0.0, 0.0], [9.0, 9.0]]), torch.tensor([[3.0, 4.0]])
+        >>> task_distance(x, y), task_distance(x.to_sparse_csr(), x.to_sparse_csr())
+        (5.0, 0.0)
+    """
+    if not x.shape[0] or not y.shape[0]:
+        raise ConfigError("a task without nodes has no distance to another; give each at least one node")
+    if x.shape[1] != y.shape[1]:
+        raise ConfigError(
+            f"nodes of one task have {x.shape[1]:,} features and those of the other {y.shape[1]:,}; "
+            "only tasks with the same features have a distance"
+        )
+    smallest = math.inf
+    for left in _row_blocks(x):
+        for right in _row_blocks(y):
+            smallest = _smallest_square(left, right, smallest)
+            if smallest == 0:
+                return 0.0
+    return math.sqrt(smallest)
+
+
+def _row_blocks(x: Tensor) -> Iterator[Features]:
+    """The rows of ``x`` in float64, so many at a time; sparse if ``x`` is."""
+    matrix: Features = to_scipy(x) if is_sparse(x) else x.detach().numpy()
+    size = BLOCK_ROWS if is_sparse(x) else min(BLOCK_ROWS, _rows_at_once(x.shape[1]))
+    for start in range(0, x.shape[0], size):
+        yield matrix[start : start + size].astype(np.float64)
+
+
+def _smallest_square(left: Features, right: Features, smallest: float) -> float:
+    """``smallest``, or the smallest squared distance between rows of two blocks if that is smaller."""
+    # A sum of d products is wrong by d roundings at most; twice that covers the exact value's own.
+    lower = 1 - 2 * (left.shape[1] + 8) * EPSILON
+    own, other = _squared_lengths(left), _squared_lengths(right)
+    lowest = _dense((left * -2.0) @ right.T)
+    lowest += lower * own[:, None]
+    lowest += lower * other
+    closest = np.unravel_index([lowest.argmin()], lowest.shape)
+    if lowest[closest] > smallest:
+        return smallest
+    smallest = min(smallest, _exact_square(left, right, *closest))
+    rows, columns = np.nonzero(lowest <= smallest)
+    size = _rows_at_once(left.shape[1])
+    for start in range(0, len(rows), size):
+        chunk = slice(start, start + size)
+        smallest = min(smallest, _exact_square(left, right, rows[chunk], columns[chunk]))
+        if smallest == 0:
+            break
+    return smallest
+
+
+def _exact_square(left: Features, right: Features, rows: np.ndarray, columns: np.ndarray) -> float:
+    difference = _dense(left[rows]) - _dense(right[columns])
+    return float((difference**2).sum(axis=1).min())
+
+
+def _squared_lengths(block: Features) -> np.ndarray:
+    squares = block.power(2) if hasattr(block, "power") else block**2
+    lengths = np.asarray(squares.sum(axis=1)).ravel()
+    if not np.isfinite(lengths).all():
+        raise ConfigError("features hold numbers that are not finite; mend the data")
+    return lengths
+
+
+def _rows_at_once(num_features: int) -> int:
+    return max(1, BLOCK_NUMBERS // max(1, num_features))
+
+
+def _dense(block: Features) -> np.ndarray:
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpn.errors import ConfigError
+from hpn.evaluation import Row
+from hpn.experiment import Watcher, run, study_retention
+from hpn.learners import Progress
+
+SETTINGS: dict[str, Any] = {
+    **{"data.num_nodes": 150, "data.num_links": 500, "data.num_classes": 6, "data.num_features": 8},
+    **{"epochs": 3},
+}
+PAPER = {**SETTINGS, "preset": "paper", "warmup_epochs": 1, "drawn": "2", "num_extractors": 2}
+
+
+class Counter(Watcher):
+    def __init__(self) -> None:
+        self.steps = 0
+        self.tasks = 0
+
+    def step_finished(self, seed: int, progress: Progress) -> None:
+        self.steps += 1
+
+    def task_finished(self, seed: int, task: int, row: Row) -> None:
+        self.tasks += 1
+
+
+def test_certified_retention_is_proved() -> None:
+    study = study_retention("synthetic", settings=SETTINGS)
+    assert study["retention"] == "certified"
+    assert study["is_proved"]
+    assert [(row["task"], row["after"]) for row in study["changes"]] == [(0, 1), (0, 2), (1, 2)]
+    assert all(proof["before"] == proof["now"] for proof in study["proofs"])
+
+
+def test_the_papers_retention_is_measured_and_not_proved() -> None:
+    counter = Counter()
+    study = study_retention("synthetic", settings=PAPER, watcher=counter)
+    assert study["retention"] == "paper"
+    assert not study["is_proved"]
+    assert any(row["touched"] for row in study["changes"])
+    assert len(study["theorem"]) == 2
+    assert (counter.tasks, counter.steps) == (3, 9)
+
+
+def test_it_learns_what_a_run_learns(tmp_path: Any) -> None:
+    study = study_retention("synthetic", settings=PAPER, seed=1)
+    assert study["matrix"] == run("synthetic", settings=PAPER, seeds=[1], out=tmp_path)["matrices"][0]
+
+
+def test_where_the_rank_condition_can_hold_it_is_evaluated() -> None:
+    (theorem, _) = study_retention("synthetic", settings={**PAPER, "dim": 8})["theorem"]
+    assert theorem["can_have_full_rank"]
+    assert theorem["eigenvalue"] > 0
+    assert theorem["right_proved"] > 0
+
+
+def test_a_wrong_setting_is_named() -> None:
+    with pytest.raises(ConfigError, match="epochz"):
+        study_retention("synthetic", settings={"epochz": 3})

@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from torch import Tensor
+
+from hpn.datasets import load_dataset
+from hpn.errors import ConfigError
+from hpn.learners import HPN
+from hpn.nn.network import PrototypeNetwork
+from hpn.streams import TaskStream
+from hpn.theory import theorem_two
+from hpn.theory.theorem_two import (
+    TheoremTwo,
+    check_theorem_two,
+    extractor_blocks,
+    smallest_eigenvalue,
+    task_distance,
+)
+
+relaxed = settings(deadline=None, max_examples=40)
+
+
+def make_network(num_features: int, dim: int, num_extractors: int = 3) -> PrototypeNetwork:
+    torch.manual_seed(0)
+    return PrototypeNetwork(
+        num_features,
+        2,
+        num_extractors=num_extractors,
+        num_slots=1 + num_extractors,
+        dim=dim,
+        thresholds=(0.3, 0.3, 0.4),
+    )
+
+
+def build_w(network: PrototypeNetwork) -> np.ndarray:
+    """W as the paper's lemma builds it: the A_i on top of each other, then R_k in columns k d_v and on."""
+    node = network.node_extractors.detach().double().numpy()
+    structure = network.structure_extractors.detach().double().numpy()
+    (l_a, d_v, d_a), (l_r, _, d_r) = node.shape, structure.shape
+    w = np.zeros((l_a * d_a + l_r * d_r, (l_r + 1) * d_v))
+    for i in range(l_a):
+        w[i * d_a : (i + 1) * d_a, :d_v] = node[i].T
+    for k in range(1, l_r + 1):
+        top = l_a * d_a + (k - 1) * d_r
+        w[top : top + d_r, k * d_v : (k + 1) * d_v] = structure[k - 1].T
+    return w
+
+
+def smallest_by_numpy(w: np.ndarray) -> tuple[float, float]:
+    values = np.linalg.eigvalsh(w.T @ w)
+    return float(values[0]), float(values[-1])
+
+
+def brute_force(x: Tensor, y: Tensor) -> float:
+    return min(
+        math.sqrt(sum((a - b) ** 2 for a, b in zip(u, v, strict=True)))
+        for u in x.tolist()
+        for v in y.tolist()
+    )
+
+
+@pytest.mark.parametrize(("num_features", "dim"), [(4, 4), (5, 8), (6, 4), (6, 2)])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
+def test_the_eigenvalue_is_that_of_the_papers_matrix(num_features: int, dim: int, scale: float) -> None:
+    network = make_network(num_features, dim)
+    with torch.no_grad():
+        network.structure_extractors[1] *= scale
+        network.node_extractors[:, 0] *= scale
+    expected, largest = smallest_by_numpy(build_w(network))
+    found = smallest_eigenvalue(extractor_blocks(network))
+    assert found == pytest.approx(expected, abs=1e-6 * largest)
+    assert (found > 0) == (dim >= num_features)
+    if scale == 1.0 and found > 0:
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_dependent_column_leaves_exactly_nothing() -> None:
+    network = make_network(5, 8)
+    with torch.no_grad():
+        network.structure_extractors[2, 4] = 2 * network.structure_extractors[2, 1]
+    assert smallest_by_numpy(build_w(network))[0] != 0.0
+    assert smallest_eigenvalue(extractor_blocks(network)) == 0.0
+    condition = check_theorem_two(network, 0.3, torch.zeros(1, 5), torch.ones(1, 5))
+    assert condition.can_have_full_rank
+    assert not condition.has_full_rank
+    assert any("dependent columns" in reason for reason in condition.reasons)
+
+
+def test_blocks_are_decomposed_once_and_wide_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, ...]] = []
+    svd = np.linalg.svd
+
+    def note(matrix: np.ndarray, **options: bool) -> Any:
+        shapes.append(matrix.shape)
+        return svd(matrix, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(np.linalg, "svd", note)
+    tall = torch.arange(12.0).reshape(4, 3) ** 2
+    assert smallest_eigenvalue([tall, tall[:2]]) == 0.0
+    assert shapes == []
+    once = smallest_eigenvalue([tall])
+    assert smallest_eigenvalue([tall, tall.clone(), tall]) == once > 0
+    assert shapes == [(4, 3)] * 2
+    other = smallest_eigenvalue([tall.reshape(6, 2)])
+    both = [tall, tall.reshape(6, 2)]
+    assert smallest_eigenvalue(both) == smallest_eigenvalue(both[::-1]) == min(once, other) < max(once, other)
+
+
+@pytest.mark.parametrize("blocks", [[], [torch.ones(3)], [torch.tensor([[math.nan]])]])
+def test_blocks_that_are_no_matrices_of_numbers(blocks: list[Tensor]) -> None:
+    with pytest.raises(ConfigError):
+        smallest_eigenvalue(blocks)
+
+
+def test_the_bound_of_the_proof_holds_for_every_pair_and_the_printed_one_does_not() -> None:
+    """If W = 10 I, nodes at that distance in every slot attain the root, far below what is printed."""
+    network = make_network(5, 8)
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(40, 5, generator=generator), torch.randn(30, 5, generator=generator) + 3
+    condition = check_theorem_two(network, 0.3, x, y)
+    w, nodes = build_w(network), np.random.default_rng(0)
+    for _ in range(200):
+        one, other = x[nodes.integers(40, size=4)].flatten(), y[nodes.integers(30, size=4)].flatten()
+        apart = np.linalg.norm(w @ (one - other).double().numpy())
+        assert apart >= condition.right_proved > 0
+    plain = make_network(4, 4, num_extractors=1)
+    with torch.no_grad():
+        for bank in plain.extractors:
+            bank[0] = 10 * torch.eye(4)
+    x, y = torch.zeros(1, 4), torch.tensor([[0.0, 2.0, 0.0, 0.0]])
+    condition = check_theorem_two(plain, 0.3, x, y)
+    apart = np.linalg.norm(build_w(plain) @ (x - y).repeat(1, 2).flatten().double().numpy())
+    assert apart == pytest.approx(condition.right_proved)
+    assert condition.right_printed == pytest.approx(100 * 2 * 2.0)
+    assert apart < condition.right_printed
+
+
+def test_the_condition_can_hold() -> None:
+    condition = check_theorem_two(make_network(4, 8), 0.3, torch.zeros(2, 4), torch.full((2, 4), 50.0))
+    assert condition.meets_printed_size
+    assert condition.can_have_full_rank
+    assert condition.has_full_rank
+    assert condition.distance == 100.0
+    assert condition.right_proved == math.sqrt(condition.eigenvalue * 4) * 100
+    assert condition.right_printed == condition.eigenvalue * 4 * 100
+    assert condition.threshold < condition.right_proved
+    assert condition.is_satisfied
+    assert condition.reasons == ()
+
+
+def test_tasks_that_are_too_close() -> None:
+    condition = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=0.01, eigenvalue=1.0)
+    assert not condition.is_satisfied
+    (reason,) = condition.reasons
+    assert "t_A = 0.3 is not below" in reason
+    assert "0.02" in reason
+    on_the_edge = TheoremTwo(4, 4, 3, 3, threshold=0.25, distance=0.125, eigenvalue=1.0)
+    assert on_the_edge.right_proved == on_the_edge.threshold
+    assert not on_the_edge.is_satisfied
+    assert len(on_the_edge.reasons) == 1
+
+
+def test_tasks_with_a_node_alike() -> None:
+    for dim, num_reasons in ((4, 1), (2, 3)):
+        condition = check_theorem_two(make_network(4, dim), 0.3, torch.ones(1, 4), torch.ones(2, 4))
+        assert condition.distance == condition.right_proved == 0.0
+        assert len(condition.reasons) == num_reasons
+        assert "distance is 0" in condition.reasons[-1]
+
+
+def test_the_root_decides_where_the_printed_form_says_otherwise() -> None:
+    printed_only = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=0.01, eigenvalue=100.0)
+    assert printed_only.right_proved < printed_only.threshold < printed_only.right_printed
+    assert not printed_only.is_satisfied
+    proved_only = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=10.0, eigenvalue=0.0025)
+    assert proved_only.right_printed < proved_only.threshold < proved_only.right_proved
+    assert proved_only.is_satisfied
+
+
+def test_too_few_rows_for_the_features() -> None:
+    condition = check_theorem_two(make_network(6, 2, 2), 0.3, torch.zeros(1, 6), torch.ones(1, 6))
+    assert condition.eigenvalue == condition.right_proved == condition.right_printed == 0.0
+    assert not condition.can_have_full_rank
+    assert not condition.is_satisfied
+    structure, node, printed = condition.reasons
+    assert "a structure extractor has 2 rows for 6 features" in structure
+    assert "4 rows in all for 6 features" in node
+    assert "l_a d_a + l_r d_r is 8, and (l_r + 1) d_v is 18" in printed
+
+
+def test_the_printed_size_is_not_enough() -> None:
+    """3 · 4 + 3 · 4 = (3 + 1) · 6, and the stacked A_i have 12 rows; but each R_k has 4 for 6 columns."""
+    network = make_network(6, 4)
+    w = build_w(network)
+    assert w.shape == (24, 24)
+    assert np.linalg.matrix_rank(w) < 24
+    condition = check_theorem_two(network, 0.3, torch.zeros(1, 6), torch.full((1, 6), 1e6))
+    assert condition.meets_printed_size
+    assert not condition.can_have_full_rank
+    assert not condition.is_satisfied
+    (reason,) = condition.reasons
+    assert "4 rows for 6 features" in reason
+    assert "d_r >= d_v" in reason
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 10), st.integers(1, 10))
+@relaxed
+def test_what_can_have_full_rank_meets_the_printed_size(d_v: int, dim: int, l_a: int, l_r: int) -> None:
+    condition = TheoremTwo(d_v, dim, l_a, l_r, threshold=0.3, distance=1.0, eigenvalue=0.0)
+    assert condition.meets_printed_size or not condition.can_have_full_rank
+    assert condition.reasons
+
+
+@pytest.mark.parametrize("missing", ["neighbors_stay", "slots_are_nodes"])
+def test_neighbours_from_elsewhere_void_the_proof(missing: str) -> None:
+    x, y = torch.zeros(1, 4), torch.full((1, 4), 50.0)
+    condition = check_theorem_two(make_network(4, 8), 0.3, x, y, **{missing: False})
+    assert condition.threshold < condition.right_proved
+    assert not condition.is_satisfied
+    (reason,) = condition.reasons
+    assert {"neighbors_stay": "other tasks", "slots_are_nodes": "means"}[missing] in reason
+
+
+def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
+    """The same directions at three times the length: far apart for the theorem, the same for a cosine."""
+    network = make_network(5, 5)
+    generator = torch.Generator().manual_seed(2)
+    before = 100 * torch.randn(20, 5, generator=generator)
+    after = 3 * before
+    condition = check_theorem_two(network, 0.3, before, after)
+    assert condition.is_satisfied
+    assert condition.threshold < condition.right_printed
+
+    def embed(x: Tensor) -> Tensor:
+        own = torch.einsum("nf,afd->nad", x, network.node_extractors.detach()[:1])
+        others = torch.einsum("nf,rfd->nrd", x, network.structure_extractors.detach())
+        return torch.cat([own, others], dim=1)
+
+    with torch.no_grad():
+        first = network(embed(before), grow_for=0)
+        founded = len(network.atomic_prototypes)
+        second = network(embed(after), grow_for=1)
+    assert torch.equal(first.levels[0].index, second.levels[0].index)
+    assert len(network.atomic_prototypes) == founded > 1
+    assert set(network.atomic_prototypes.founders.tolist()) == {0}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 7), (40, 25)])
+@pytest.mark.parametrize("rows", [2, 512])
+def test_the_distance_is_that_of_the_closest_pair(
+    sizes: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(theorem_two, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(theorem_two, "BLOCK_NUMBERS", 3 * rows)
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(n, 6, generator=generator) for n in sizes)
+    x, y = (m * (torch.rand(m.shape, generator=generator) < 0.5) for m in (x, y))
+    expected = brute_force(x, y)
+    found = task_distance(x, y)
+    assert found == pytest.approx(expected, rel=1e-14)
+    assert task_distance(y, x) == found
+    assert task_distance(x.to_sparse_csr(), y.to_sparse_csr()) == found
+    assert task_distance(x, y.to_sparse_csr()) == task_distance(x.to_sparse_csr(), y) == found
+
+
+numbers = st.floats(-1e3, 1e3, width=32) | st.sampled_from([0.0, 1.0, 1e-6, 1e30])
+
+
+@given(st.data())
+@relaxed
+def test_the_distance_of_any_two_sets(data: st.DataObject) -> None:
+    num_features = data.draw(st.integers(1, 5))
+    x, y = (
+        torch.from_numpy(
+            data.draw(hnp.arrays(np.float32, (data.draw(st.integers(1, 9)), num_features), elements=numbers))
+        )
+        for _ in range(2)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(theorem_two, "BLOCK_ROWS", 4)
+        patch.setattr(theorem_two, "BLOCK_NUMBERS", 8)
+        found, sparse = task_distance(x, y), task_distance(x.to_sparse_csr(), y.to_sparse_csr())
+    expected = brute_force(x, y)
+    assert found == sparse == pytest.approx(expected, rel=1e-13)
+    assert (found == 0) == (expected == 0)
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_row_that_both_have_is_at_no_distance(is_compressed: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = (1e4 * torch.rand(50, 30, generator=generator) for _ in range(2))
+    y[33] = x[17]
+    if is_compressed:
+        x, y = x.to_sparse_csr(), y.to_sparse_csr()
+    assert task_distance(x, y) == 0.0
+
+
+def test_pairs_that_rounding_cannot_tell_apart_are_all_looked_at() -> None:
+    """Whichever comes first: 2⁻⁹ is closer than 2⁻⁸, and both vanish beside squared lengths of 4e16."""
+    x = torch.full((1, 4), 1e8, dtype=torch.float64)
+    y = x.repeat(9, 1)
+    y[:, 0] += 2.0**-8
+    for at in range(9):
+        closer = y.clone()
+        closer[at, 0] = x[0, 0] + 2.0**-9
+        assert task_distance(x, closer) == 2.0**-9
+
+
+def test_small_distances_far_from_the_origin_lose_no_digits() -> None:
+    """Squared lengths are near 4e16 here, whose last digit is 8; the squared distance is below 1e-5."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1e8 + torch.rand(30, 4, dtype=torch.float64, generator=generator)
+    y = 1e8 + torch.rand(30, 4, dtype=torch.float64, generator=generator)
+    y[5] = x[8] + torch.tensor([2.0**-9, 0, 0, 0], dtype=torch.float64)
+    assert task_distance(x, y) == 2.0**-9
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (torch.ones(0, 2), torch.ones(1, 2), "without nodes"),
+        (torch.ones(1, 2), torch.ones(1, 3), "2 features and those of the other 3"),
+        (torch.ones(1, 2), torch.tensor([[1.0, math.inf]]), "not finite"),
+    ],
+)
+def test_tasks_without_a_distance(x: Tensor, y: Tensor, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        task_distance(x, y)
+
+
+def test_features_that_the_network_is_not_for() -> None:
+    with pytest.raises(ConfigError, match="nodes have 4 features, but the extractors are for 5"):
+        check_theorem_two(make_network(5, 5), 0.3, torch.ones(1, 4), torch.ones(1, 4))
+
+
+def test_it_can_be_written_down() -> None:
+    condition = check_theorem_two(make_network(6, 4), 0.3, torch.zeros(1, 6), torch.ones(1, 6))
+    written = json.loads(json.dumps(condition.to_json(), allow_nan=False))
+    assert written["meets_printed_size"] is True
+    assert written["is_satisfied"] is written["has_full_rank"] is written["can_have_full_rank"] is False
+    assert written["distance"] == pytest.approx(math.sqrt(6))
+    assert written["reasons"] == list(condition.reasons)
+    assert set(written) == {
+        "num_features", "dim", "num_node_extractors", "num_structure_extractors", "threshold", "distance",
+        "eigenvalue", "neighbors_stay", "slots_are_nodes", "can_have_full_rank", "meets_printed_size",
+        "has_full_rank", "right_printed", "right_proved", "is_satisfied", "reasons",
+    }  # fmt: skip
+
+
+def test_the_papers_numbers_cannot_satisfy_it_on_cora(data_root: Path) -> None:
+    if not (data_root / "Cora").is_dir():
+        pytest.skip(f"no Cora in {data_root}")
+    stream = TaskStream(load_dataset("cora", data_root=data_root))
+    learner = HPN(preset="paper", epochs=1, warmup_epochs=1)
+    learner.fit_task(stream.task(0))
+    threshold = learner.settings().threshold_atomic
+    x_before, x_after = (stream.task(index).graph.x for index in (0, 1))
+    condition = check_theorem_two(learner.network_, threshold, x_before, x_after)
+    assert (condition.num_features, condition.dim) == (1433, 16)
+    assert condition.distance > 0
+    assert condition.eigenvalue == 0.0
+    assert not condition.can_have_full_rank
+    assert not condition.meets_printed_size
+    assert not condition.is_satisfied
+    assert len(condition.reasons) == 3
+    assert "16 rows for 1,433 features" in condition.reasons[0]
+    assert "352 rows in all for 1,433 features" in condition.reasons[1]
