@@ -1,0 +1,185 @@
+"""``hpn theory``: what can be proved about a model before, and checked of a run afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hpn.cli.app import app, fail
+from hpn.cli.options import (
+    AsJson,
+    ClassesPerTask,
+    DataRoot,
+    Dataset,
+    Edges,
+    Quiet,
+    Tasks,
+    read_settings,
+    watching,
+)
+
+theory_app = typer.Typer(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
+app.add_typer(theory_app, name="theory")
+
+PLOTTED = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Distances of the picture, those of the paper among them."""
+
+Extractors = Annotated[int, typer.Option(metavar="L", help="Node, and structure, extractors: l_a = l_r.")]
+Features = Annotated[int, typer.Option(metavar="F", help="Features of a node, to count extractors too.")]
+
+
+@theory_app.command()
+def bound(
+    dim: Annotated[int, typer.Option(metavar="D", help="Dimension of the prototypes.")],
+    threshold: Annotated[
+        float, typer.Option(metavar="T", help="Cosine distance, of all levels unless given.")
+    ],
+    extractors: Extractors = 22,
+    threshold_node: Annotated[float | None, typer.Option(metavar="T", help="Of the node level.")] = None,
+    threshold_class: Annotated[float | None, typer.Option(metavar="T", help="Of the class level.")] = None,
+    features: Features = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Tell how many prototypes there can be at the most, and what they take (Theorem 1)."""
+    from dataclasses import replace
+
+    from hpn.theory.constructions import find_code
+    from hpn.theory.memory import MemoryBound
+
+    distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
+    most = MemoryBound(dim, (distances[0], distances[1], distances[2]), extractors, features)
+    codes, found = most.codes, {distance: len(find_code(dim, distance)) for distance in set(distances)}
+    levels = {
+        level: {
+            "distance": distance,
+            "bound": most.prototypes[level],
+            "code": code.size,
+            "name": code.name,
+            "is_exact": code.is_exact,
+            "found": found[distance],
+        }
+        for (level, code), distance in zip(codes.items(), distances, strict=True)
+    }
+    chosen = {"dim": dim, "extractors": extractors, "features": features, "levels": levels}
+    one_set = replace(most, in_one_set=True).to_json()
+    _print({**chosen, **most.to_json(), "one_set": one_set}, "print_bound", as_json)
+
+
+@theory_app.command()
+def choose(
+    budget: Annotated[str, typer.Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
+    dim: Annotated[
+        list[int] | None, typer.Option(metavar="D", help="A dimension to look at; may repeat.")
+    ] = None,
+    extractors: Extractors = 22,
+    features: Features = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Find the smallest distances with which a model can never outgrow a memory budget."""
+    from hpn.theory import memory
+
+    amount = memory.parse_bytes(budget)
+    dims = dim or list(memory.DIMS)
+    choices: list[dict[str, Any]] = [{"dim": number} for number in dims]
+    for key in ("theorem", "one_set"):
+        fitting = memory.choose(
+            amount,
+            dims=dims,
+            num_extractors=extractors,
+            num_features=features,
+            in_one_set=key == "one_set",
+        )
+        for choice in choices:
+            fits = fitting[choice["dim"]]
+            choice[key] = {"threshold": fits.thresholds[0], **fits.to_json()} if fits else None
+    told = {"budget": amount, "extractors": extractors, "features": features, "choices": choices}
+    _print(told, "print_choices", as_json)
+
+
+@theory_app.command()
+def check(
+    run: Annotated[Path, typer.Argument(help="The folder of a run of hpn, finished or not.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
+    from hpn.experiment import check_run
+
+    checked = check_run(run)
+    _print(checked, "print_check", as_json)
+    if not checked["holds"]:
+        raise typer.Exit(fail(f"{run} breaks a bound: {checked['violations'][0]}", 1))
+
+
+@theory_app.command()
+def retention(
+    dataset: Dataset,
+    edges: Edges = "within",
+    tasks: Tasks = None,
+    classes_per_task: ClassesPerTask = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the run.")] = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
+    ] = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the tasks with hpn, and tell what each later one did to the earlier ones (Theorem 2).
+
+    In certified retention a proof goes with it: exit code 1 if one fails.
+    """
+    from hpn.experiment import study_retention
+
+    with watching("run", quiet) as watcher:
+        study = study_retention(
+            dataset,
+            seed=seed,
+            edges=edges,
+            tasks=tasks,
+            classes_per_task=classes_per_task,
+            settings=read_settings(set_ or []),
+            data_root=data_root,
+            watcher=watcher,
+        )
+    _print(study, "print_retention", as_json)
+    if study["retention"] == "certified" and not study["is_proved"]:
+        raise typer.Exit(
+            fail("an answer about an earlier task has changed; this is a bug, please report it", 1)
+        )
+
+
+@theory_app.command()
+def plot(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
+    dim: Annotated[list[int] | None, typer.Option(metavar="D", help="A dimension; may repeat.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the bound over the distance, one line a dimension."""
+    from hpn.errors import ConfigError
+    from hpn.experiment.files import write_atomic
+    from hpn.report.bounds import bounds_svg
+    from hpn.theory.spherical_codes import max_code_size
+
+    sizes = {}
+    for number in dim or [2, 3, 4, 8, 16, 32]:
+        if not quiet:
+            typer.echo(f"dimension {number}", err=True)
+        sizes[number] = [(t, float(max_code_size(number, t).size)) for t in PLOTTED]
+    try:
+        write_atomic(out, bounds_svg(sizes, title="How many prototypes can keep a distance").encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write {out} ({error.strerror}); choose another --out") from error
+    typer.echo(str(out))
+
+
+def _print(told: dict[str, Any], how: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        from hpn.display import theory
+
+        getattr(theory, how)(told)

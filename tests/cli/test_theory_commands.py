@@ -1,0 +1,139 @@
+"""``hpn theory`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hpn
+from hpn.experiment import run
+
+Cli = Callable[..., tuple[int, str, str]]
+SETTINGS = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4, "epochs": 1}
+
+
+def asked(cli: Cli, *words: str) -> Any:
+    code, out, _ = cli("theory", *words, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
+    told = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--threshold-class", "0.4")
+    assert told["prototypes"] == {"atomic": 44 * 7, "node": 7, "class": 6}
+    assert told["parameters"] == 2 * (44 * 7 + 7 + 6)
+    assert told["bytes"] == 4 * told["parameters"]
+    assert told["levels"]["atomic"]["name"] == "circle"
+    assert told["levels"]["node"]["found"] == 7
+    assert told["one_set"]["prototypes"]["atomic"] == 7
+
+
+def test_extractors_and_features_are_counted(cli: Cli) -> None:
+    plain = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1")
+    assert plain["prototypes"]["atomic"] == 2 * 7
+    full = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10")
+    assert full["parameters"] - plain["parameters"] == 2 * 10 * 2
+
+
+def test_the_bound_is_printed_with_its_name(cli: Cli) -> None:
+    code, out, _ = cli("theory", "bound", "--dim", "4", "--threshold", "0.5", "--extractors", "3")
+    assert code == 0
+    for words in ("n_A", "n_N", "n_C", "150", "25", "linear programming", "bytes"):
+        assert words in out
+
+
+def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
+    told = asked(cli, "choose", "--budget", "20kB", "--dim", "2", "--dim", "4", "--dim", "1024")
+    assert told["budget"] == 20_000
+    for row in told["choices"][:2]:
+        assert row["theorem"]["bytes"] <= 20_000
+        assert row["one_set"]["bytes"] <= 20_000
+        assert row["one_set"]["threshold"] <= row["theorem"]["threshold"]
+    assert told["choices"][2]["theorem"] is None
+    code, out, _ = cli("theory", "choose", "--budget", "20kB", "--dim", "2", "--dim", "1024")
+    assert code == 0
+    assert "none" in out
+    assert "20,000 bytes" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("bound", "--dim", "0", "--threshold", "0.3"), "dim must be at least 1"),
+        (("bound", "--dim", "2", "--threshold", "0"), "above 0 and at most 2"),
+        (("bound", "--dim", "2", "--threshold", "0.3", "--extractors", "0"), "1 extractor"),
+        (("choose", "--budget", "much"), "1MB"),
+        (("choose", "--budget", "0"), "1MB"),
+        (("check", "nowhere"), "no run folder"),
+        (("retention", "nothing"), "nothing"),
+        (("plot", "--dim", "2", "--out", "no/such/folder.svg"), "--out"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_exit_code_2(
+    cli: Cli, words: tuple[str, ...], complaint: str
+) -> None:
+    code, out, err = cli("theory", *words)
+    assert (code, out) == (2, "")
+    assert complaint in err.splitlines()[-1]
+
+
+def test_the_picture_has_a_line_for_each_dimension(cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli("theory", "plot", "--dim", "2", "--dim", "16", "--out", "x.svg")
+    assert code == 0
+    assert out.strip() == "x.svg"
+    assert "dimension 16" in err
+    drawn = ET.parse(tmp_path / "x.svg").getroot()
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}polyline"))) >= 2
+
+
+def test_a_run_is_checked_task_by_task(cli: Cli) -> None:
+    run("synthetic", settings=SETTINGS, seeds=2, out="r")
+    told = asked(cli, "check", "r")
+    assert told["holds"]
+    assert {(row["seed"], row["task"]) for row in told["growth"]} == {(s, t) for s in (0, 1) for t in (0, 1)}
+    code, out, _ = cli("theory", "check", "r")
+    assert code == 0
+    assert "after task 2" in out
+    assert "every bound is kept" in out
+
+
+def test_a_run_above_its_bound_fails(cli: Cli, tmp_path: Path) -> None:
+    run("synthetic", settings={**SETTINGS, "dim": 2, "threshold_node": 0.3}, out="r")
+    for file in (tmp_path / "r" / "seed-0").glob("*.json"):
+        file.unlink()
+    growth = [{"prototypes": {"atomic": 84, "node": 8, "class": 1}}]
+    (tmp_path / "r" / "seed-0" / "result.json").write_text(json.dumps({"growth": growth}))
+    code, out, err = cli("theory", "check", "r")
+    assert code == 1
+    assert "8 node prototypes after task 1" in out
+    assert "breaks a bound" in err
+    most = math.floor(2 * math.pi / math.acos(0.7))
+    assert f"Theorem 1 allows {most}" in err
+
+
+def test_retention_is_told_and_proved(cli: Cli) -> None:
+    words = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    told = asked(cli, "retention", "synthetic", *words, "--quiet")
+    assert told["is_proved"]
+    assert told["changes"] == [{**told["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
+    assert not told["theorem"][0]["is_satisfied"]
+    assert told["theorem"][0]["reasons"]
+    code, out, _ = cli("theory", "retention", "synthetic", *words, "--quiet")
+    assert code == 0
+    assert "proved same" in out
+    assert told["proofs"][0]["now"][:12] in out
+
+
+def test_a_failed_proof_is_exit_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hpn.learners.HPN, "is_certified", lambda *_: False)
+    words = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    code, out, err = cli("theory", "retention", "synthetic", *words, "--quiet")
+    assert code == 1
+    assert "a proof failed" in out
+    assert "has changed" in err
