@@ -23,6 +23,13 @@ def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(score) > 0.9
 
 
+def test_the_examples_of_the_theory_run(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "theory.md").read_text()
+    for example in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(example, "theory.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("True (")
+
+
 def test_the_example_of_the_estimator(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "classifier.py"), run_name="__main__")
     assert capsys.readouterr().out
