@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -21,22 +22,19 @@ def print_bound(bound: dict[str, Any]) -> None:
     distances = " / ".join(f"{level['distance']:g}" for level in bound["levels"].values())
     num = bound["extractors"]
     console.print(Text(f"dimension {bound['dim']}, cosine distance {distances}", style="bold"))
-    console.print(f"{num} node and {num} structure extractors")
+    console.print(Text(f"{num} node and {num} structure extractors"))
     table = _table("", "level", "at most", "one code", "by the bound", "at least")
     for name, level in bound["levels"].items():
         by = level["name"] + (" (exact)" if level["is_exact"] else "")
         most, code, found = (_count(level[key]) for key in ("bound", "code", "found"))
         table.add_row(SYMBOLS[name], name, most, code, by, found)
     console.print(table)
-    what = (
-        "prototypes and extractors" if bound["features"] else "prototypes (with --features F, extractors too)"
-    )
-    console.print(f"in all: {_size(bound)}, {what}")
+    what = "prototypes and extractors" if bound["features"] else "prototypes"
+    more = "" if bound["features"] else " (--features F adds the extractors)"
+    console.print(Text(f"{what} take at most {_size(bound)}{more}"))
     one = bound["one_set"]
-    console.print(
-        f"hpn keeps the atomic prototypes of all extractors as one code, so that n_A ≤ "
-        f"{_count(one['prototypes']['atomic'])}: {_size(one)}"
-    )
+    most = _count(one["prototypes"]["atomic"])
+    console.print(Text(f"kept as one code, as hpn keeps them, n_A ≤ {most}: {_size(one)}"))
 
 
 def print_choices(chosen: dict[str, Any]) -> None:
@@ -45,9 +43,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
     console.print(
         Text(f"smallest cosine distance that fits {chosen['budget']:,} bytes for ever", style="bold")
     )
-    table = _table(
-        "dimension", "Theorem 1", "prototypes", "bytes", "as hpn keeps them", "prototypes", "bytes"
-    )
+    table = _table("dimension", "Theorem 1", "prototypes", "bytes", "one code", "prototypes", "bytes")
     for row in chosen["choices"]:
         cells = []
         for part in (row["theorem"], row["one_set"]):
@@ -61,6 +57,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
     num, features = chosen["extractors"], chosen["features"]
     counted = "prototypes and extractors" if features else "prototypes; --features F counts extractors too"
     console.print(Text(f"{num} extractors of each kind; {counted}", style="dim"))
+    console.print(Text("one code: as hpn keeps the atomic prototypes of all extractors", style="dim"))
     console.print(
         Text(
             "which of these learns best is for validation nodes to say: hpn run DATASET --set dim=D",
@@ -87,10 +84,12 @@ def print_check(check: dict[str, Any]) -> None:
     console.print(Text(f"the most of {len(seeds)} seed(s); codes by {_names(check)}", style="dim"))
     if check["codes"]:
         good = sum(row["holds"] for row in check["codes"])
-        console.print(f"kept states: {good} of {len(check['codes'])} levels are codes of their distance")
+        console.print(
+            Text(f"kept states: {good} of {len(check['codes'])} levels are codes of their distance")
+        )
     if check["certificates"]:
         good = sum(row["holds"] for row in check["certificates"])
-        console.print(f"certificates: {good} of {len(check['certificates'])} hold")
+        console.print(Text(f"certificates: {good} of {len(check['certificates'])} hold"))
     for line in check["violations"]:
         console.print(Text(line, style="red"))
     if check["holds"]:
@@ -136,8 +135,8 @@ def _print_theorem(console: Console, theorems: list[dict[str, Any]]) -> None:
         table.add_row(f"tasks {number + 1}, {number + 2}", *(f"{value:.4g}" for value in numbers), verdict)
     console.print(table)
     reasons = dict.fromkeys(reason for row in theorems for reason in row["reasons"])
-    for reason in list(reasons)[:8]:
-        console.print(Text(f"  {reason}"))
+    for reason in reasons:
+        console.print(Padding(Text(reason), (0, 0, 0, 2)))
 
 
 def _most_by_task(growth: list[dict[str, Any]]) -> dict[int, dict[str, int]]:
