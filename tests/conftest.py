@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 from hpn.datasets import Graph, load_dataset
 from hpn.streams import TaskStream
@@ -19,7 +20,9 @@ os.environ.setdefault("OUTDATED_IGNORE", "1")
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
+    """Tests run side by side: with more threads than cores, small products take many times as long."""
     torch.set_num_threads(1)
+    threadpool_limits(1)
 
 
 @pytest.fixture(scope="session")

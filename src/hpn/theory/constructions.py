@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.optimize import OptimizeResult, minimize
+from threadpoolctl import threadpool_limits
 
 from hpn.errors import ConfigError
 
@@ -76,7 +77,8 @@ def find_code(
     elif dim == 1 or min_cosine_distance == 1:
         code = _cross_polytope(dim, max_points)
     else:
-        code = _search(dim, cosine, max_points, np.random.default_rng(seed))
+        with threadpool_limits(1):  # the products are small: threads only wait for each other
+            code = _search(dim, cosine, max_points, np.random.default_rng(seed))
     return _extend(np.empty((0, dim)), code, cosine, max_points)  # drops what is too close, if anything
 
 
