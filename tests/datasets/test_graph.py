@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpn.datasets import Graph, Masks
-from hpn.datasets.graph import clean_links
+from hpn.datasets.graph import compress_links
 from hpn.errors import DataError
 
 
@@ -24,9 +24,16 @@ def test_statistics() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=30))
 def test_links_become_undirected_simple_and_sorted(pairs: list[tuple[int, int]]) -> None:
     links = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).t()
-    cleaned = [tuple(pair) for pair in clean_links(links, 6).t().tolist()]
-    expected = {(a, b) for a, b in pairs if a != b} | {(b, a) for a, b in pairs if a != b}
-    assert cleaned == sorted(expected)
+    expected = sorted({(a, b) for a, b in pairs if a != b} | {(b, a) for a, b in pairs if a != b})
+    indptr, indices = compress_links(links, 6)
+    graph = build(x=torch.ones(6, 2), y=torch.zeros(6), links=links)
+    assert torch.equal(graph.indptr, indptr)
+    assert indices.tolist() == [b for _, b in expected]
+    assert [tuple(pair) for pair in graph.edge_index.t().tolist()] == expected
+    asked = torch.tensor([4, 0, 4, 5])
+    position, target = graph.neighbors(asked)
+    wanted = [(at, b) for at, node in enumerate(asked.tolist()) for a, b in expected if a == node]
+    assert list(zip(position.tolist(), target.tolist(), strict=True)) == wanted
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,7 @@ from hpn.errors import DataError
 
 SplitRule = Literal["given", "index", "seeded"]
 UNLABELLED = -1
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Graph:
     Args:
         name: What messages and results call it.
         x: Node features ``[num_nodes, num_features]``, float32, dense or sparse CSR.
-        edge_index: Edges ``[2, num_entries]``; every edge stands in both directions, once, and there
-            are no self-loops. :meth:`build` makes it so.
+        indptr: Where the neighbours of each node begin in ``indices`` ``[num_nodes + 1]``, int64.
+        indices: Neighbours of node 0, of node 1, … ``[num_entries]``, each node's in order; every edge
+            stands in both directions, once, and there are no self-loops. :meth:`build` makes it so.
         y: Class of each node ``[num_nodes]``, −1 where it is unknown.
         class_names: One name a class.
         num_links: Edge records in the source, which is what published tables count: duplicates,
@@ -50,7 +52,8 @@ class Graph:
 
     name: str
     x: Tensor
-    edge_index: Tensor
+    indptr: Tensor
+    indices: Tensor
     y: Tensor
     class_names: tuple[str, ...]
     num_links: int
@@ -96,10 +99,12 @@ class Graph:
         if masks is not None:
             _check_masks(name, masks, num_nodes)
             split_rule = "given"
+        indptr, indices = compress_links(links, num_nodes)
         return cls(
             name=name,
             x=x,
-            edge_index=clean_links(links, num_nodes),
+            indptr=indptr,
+            indices=indices,
             y=y.long(),
             class_names=names,
             num_links=links.shape[1] if num_links is None else num_links,
@@ -116,7 +121,13 @@ class Graph:
     @property
     def num_edges(self) -> int:
         """Number of distinct undirected edges without self-loops."""
-        return self.edge_index.shape[1] // 2
+        return len(self.indices) // 2
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges as pairs ``[2, num_entries]``, sorted by source; made anew whenever asked for."""
+        source = torch.repeat_interleave(torch.arange(self.num_nodes), self.indptr.diff())
+        return torch.stack([source, self.indices.long()])
 
     @property
     def num_features(self) -> int:
@@ -128,6 +139,22 @@ class Graph:
         """Number of classes."""
         return len(self.class_names)
 
+    def neighbors(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Every edge that leaves ``nodes``: its position among them, and where it leads to ``[n]`` each.
+
+        Example:
+            >>> x, links = torch.zeros(3, 1), torch.tensor([[0, 1], [1, 2]])
+            >>> graph = Graph.build("path", x=x, links=links, y=torch.zeros(3))
+            >>> [part.tolist() for part in graph.neighbors(torch.tensor([2, 1]))]
+            [[0, 1, 1], [1, 0, 2]]
+        """
+        start = self.indptr[nodes]
+        count = self.indptr[nodes + 1] - start
+        position = torch.repeat_interleave(torch.arange(len(nodes)), count)
+        # Entry e of a node sits at its start + (e - the entries of the nodes before it).
+        entry = torch.arange(len(position)) + (start - (count.cumsum(0) - count))[position]
+        return position, self.indices[entry].long()
+
     def class_sizes(self) -> list[int]:
         """Count the labelled nodes of each class."""
         labelled = self.y[self.y != UNLABELLED]
@@ -136,7 +163,10 @@ class Graph:
     def fingerprint(self) -> str:
         """Hash everything a learner could notice, so that a run knows whether its data has changed."""
         digest = hashlib.sha256()
-        parts = [self.edge_index, self.y]
+        digest.update(str((torch.int64, (2, len(self.indices)))).encode())
+        for part in self._ends():
+            digest.update(part.numpy().data)
+        parts = [self.y]
         if is_sparse(self.x):
             parts += [self.x.crow_indices(), self.x.col_indices(), self.x.values()]
         else:
@@ -149,13 +179,22 @@ class Graph:
         digest.update(repr((self.class_names, self.split_rule, self.class_order)).encode())
         return digest.hexdigest()
 
+    def _ends(self) -> Iterator[Tensor]:
+        """The two rows of ``edge_index``, one after the other, in pieces."""
+        for start in range(0, self.num_nodes, _PIECE):
+            nodes = torch.arange(start, min(start + _PIECE, self.num_nodes))
+            yield torch.repeat_interleave(nodes, self.indptr[start : start + len(nodes) + 1].diff())
+        for start in range(0, len(self.indices), _PIECE):
+            yield self.indices[start : start + _PIECE].long()
 
-def clean_links(links: Tensor, num_nodes: int) -> Tensor:
-    """Make links undirected, each in both directions once, without self-loops, sorted by source.
+
+def compress_links(links: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Make links undirected, each in both directions once, without self-loops: ``indptr`` and ``indices``.
 
     Example:
-        >>> clean_links(torch.tensor([[0, 1, 2, 0], [1, 0, 2, 1]]), num_nodes=3).tolist()
-        [[0, 1], [1, 0]]
+        >>> indptr, indices = compress_links(torch.tensor([[0, 1, 2, 0], [1, 0, 2, 1]]), num_nodes=3)
+        >>> indptr.tolist(), indices.tolist()
+        ([0, 1, 2, 2], [1, 0])
     """
     source, target = links.numpy()[:, (links[0] != links[1]).numpy()]
     # Half the memory of int64, which at tens of millions of links decides whether they fit.
@@ -166,10 +205,7 @@ def clean_links(links: Tensor, num_nodes: int) -> Tensor:
     shape = (num_nodes, num_nodes)
     adjacency = sp.csr_array((np.ones(len(row), dtype=np.bool_), (row, column)), shape=shape)
     del row, column
-    edge_index = np.empty((2, adjacency.nnz), dtype=np.int64)
-    edge_index[0] = np.repeat(np.arange(num_nodes, dtype=index), np.diff(adjacency.indptr))
-    edge_index[1] = adjacency.indices
-    return torch.from_numpy(edge_index)
+    return torch.from_numpy(adjacency.indptr.astype(np.int64)), torch.from_numpy(adjacency.indices)
 
 
 def _check_finite(name: str, x: Tensor) -> None:

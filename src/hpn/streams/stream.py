@@ -173,16 +173,16 @@ class TaskStream:
         nodes = nodes[torch.argsort(self._rank[nodes])]
         local = torch.full((self._graph.num_nodes,), -1)
         local[nodes] = torch.arange(len(nodes))
-        edge_index = local[self._graph.edge_index]
-        keep = (edge_index >= 0).all(dim=0)
-        edge_index = edge_index[:, keep]
+        source, target = self._graph.neighbors(nodes)
+        keep = local[target] >= 0
         if self.edges == "within" and len(tasks) > 1:
-            owner = self._task_of[nodes][edge_index]
-            edge_index = edge_index[:, owner[0] == owner[1]]
-        # Sorted by source, so that no order of edges survives from the full graph either.
-        order = torch.argsort(edge_index[0] * len(nodes) + edge_index[1])
+            keep &= self._task_of[nodes][source] == self._task_of[target]
+        source, target = source[keep], local[target[keep]]
+        # Sorted by source and target, so that no order of edges survives from the full graph.
+        order = torch.argsort(source * len(nodes) + target)
+        edge_index = torch.stack([source[order], target[order]])
         ids = self._ids[nodes] if self.edges == "seen" else None
-        return GraphView(select_rows(self._graph.x, nodes), edge_index[:, order], ids), nodes
+        return GraphView(select_rows(self._graph.x, nodes), edge_index, ids), nodes
 
 
 def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:
