@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Column
 from rich.text import Text
 
@@ -111,6 +119,58 @@ class LiveProgress(Watcher):
     def seed_finished(self, seed: int, *, reused: bool) -> None:
         """Move the seed bar."""
         self._bars.advance(self._seeds)
+
+
+class SilentImport:
+    """Says nothing."""
+
+    def begin(self, total: int) -> Callable[[int], None]:
+        """Take the number of bytes to read; gives what takes those that were."""
+        return lambda _: None
+
+
+class PlainImport(SilentImport):
+    """A line now and then, for logs and pipes."""
+
+    def begin(self, total: int) -> Callable[[int], None]:
+        """Say every few seconds how much was read."""
+        done, said = 0, time.monotonic()
+
+        def advance(count: int) -> None:
+            nonlocal done, said
+            done += count
+            if time.monotonic() - said > PLAIN_SECONDS:
+                said = time.monotonic()
+                sys.stderr.write(f"{100 * done / max(1, total):.0f} % of {total / 1e6:,.0f} MB read\n")
+                sys.stderr.flush()
+
+        return advance
+
+
+class LiveImport(SilentImport):
+    """A bar of the bytes read; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            TextColumn("reading"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+
+    def __enter__(self) -> LiveImport:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def begin(self, total: int) -> Callable[[int], None]:
+        """Move the bar."""
+        bar = self._bars.add_task("reading", total=total)
+        return lambda count: self._bars.advance(bar, count)
 
 
 class PlainComparison(BatchWatcher):

@@ -40,6 +40,7 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
         "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),
         "compare": (experiment.BatchWatcher, progress.LiveComparison, progress.PlainComparison),
         "reproduce": (experiment.BatchWatcher, progress.LiveReproduction, progress.PlainComparison),
+        "import": (progress.SilentImport, progress.LiveImport, progress.PlainImport),
         "tune": (experiment.TuneWatcher, progress.LiveTuning, progress.PlainTuning),
     }
     silent, live, plain = watchers[what]

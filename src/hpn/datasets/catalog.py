@@ -15,6 +15,7 @@ from hpn.datasets.npz import load_npz
 from hpn.datasets.ogb import load_ogb
 from hpn.datasets.pyg import load_actor, load_planetoid, load_webkb
 from hpn.datasets.sparse import is_sparse
+from hpn.datasets.store import is_store, open_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.datasets.tables import load_tables
 from hpn.errors import DataError, nearest
@@ -138,13 +139,15 @@ def find_loader(dataset: str, data_root: Path | None = None) -> Loader:
             return info.loader
         return partial(info.loader, data_root or default_data_root())
     path = Path(dataset).expanduser()
+    if is_store(path):
+        return partial(open_store, path)
     if path.is_dir() or path.suffix in {".csv", ".parquet"}:
         return partial(load_tables, path)
     if path.suffix == ".npz":
         return partial(load_npz, path)
     if path.exists():
         raise DataError(
-            f"{dataset}: unknown kind of file; give a .npz file, a nodes table "
+            f"{dataset}: unknown kind of file; give a store, a .npz file, a nodes table "
             "(.csv or .parquet), or a folder with a nodes and an edges table"
         )
     raise DataError(

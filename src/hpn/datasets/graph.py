@@ -35,7 +35,8 @@ class Graph:
 
     Args:
         name: What messages and results call it.
-        x: Node features ``[num_nodes, num_features]``, float32, dense or sparse CSR.
+        x: Node features ``[num_nodes, num_features]``, dense (float32; from a store maybe float16) or sparse
+            CSR (float32).
         indptr: Where the neighbours of each node begin in ``indices`` ``[num_nodes + 1]``, int64.
         indices: Neighbours of node 0, of node 1, … ``[num_entries]``, each node's in order; every edge
             stands in both directions, once, and there are no self-loops. :meth:`build` makes it so.
@@ -219,9 +220,13 @@ def _check_finite(name: str, x: Tensor) -> None:
         column = int(x.col_indices()[first])
     else:
         row, column = divmod(first, x.shape[1])
-    value = float(values.flatten()[first])
-    raise DataError(
-        f"{name}: feature {column} of node {row} is {value}; "
+    raise not_finite(name, row, column, float(values.flatten()[first]))
+
+
+def not_finite(name: str, node: int, feature: int, value: float) -> DataError:
+    """Make the error for a feature that is missing or infinite."""
+    return DataError(
+        f"{name}: feature {feature} of node {node} is {value}; "
         "replace or drop missing and infinite values first"
     )
 

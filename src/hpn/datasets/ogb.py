@@ -71,6 +71,28 @@ def load_ogb(name: str, root: Path) -> Graph:
         ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
         DataError: If raw files are missing or damaged.
     """
+    raw = find_raw(name, root)
+    links, x = _read_graph(name, raw)
+    y = _read_labels(raw / "node-label.csv.gz")
+    present = set(np.unique(y).tolist())
+    return Graph.build(
+        name,
+        x=torch.from_numpy(x),
+        links=torch.from_numpy(links),
+        y=torch.from_numpy(y),
+        class_names=_class_names(raw.parent / "mapping", int(y.max(initial=UNLABELLED)) + 1),
+        split_rule="index",
+        class_order=[label for label in CLASS_ORDERS[name] if label in present],
+    )
+
+
+def find_raw(name: str, root: Path) -> Path:
+    """Find the folder with the raw files below the data root; what is missing is downloaded to it.
+
+    Raises:
+        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+        DataError: If raw files are missing.
+    """
     url = ogb_url(name)
     folder = root / name.replace("-", "_")
     raw = folder / "raw"
@@ -82,18 +104,7 @@ def load_ogb(name: str, root: Path) -> Graph:
             f"{name}: {raw} lacks {', '.join(missing)}; delete {folder} to download it again, or fetch "
             f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
         )
-    links, x = _read_graph(name, raw)
-    y = _read_labels(raw / "node-label.csv.gz")
-    present = set(np.unique(y).tolist())
-    return Graph.build(
-        name,
-        x=torch.from_numpy(x),
-        links=torch.from_numpy(links),
-        y=torch.from_numpy(y),
-        class_names=_class_names(folder / "mapping", int(y.max(initial=UNLABELLED)) + 1),
-        split_rule="index",
-        class_order=[label for label in CLASS_ORDERS[name] if label in present],
-    )
+    return raw
 
 
 def ogb_url(name: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hpn.datasets import Graph
-from hpn.datasets.sparse import select_rows
+from hpn.datasets.sparse import is_sparse, select_rows
 from hpn.streams.ordering import plan_tasks
 from hpn.streams.splits import split_nodes
 from hpn.streams.views import Classes, Edges, Evaluate, GraphView, Query, Scenario, Task
@@ -182,7 +182,8 @@ class TaskStream:
         order = torch.argsort(source * len(nodes) + target)
         edge_index = torch.stack([source[order], target[order]])
         ids = self._ids[nodes] if self.edges == "seen" else None
-        return GraphView(select_rows(self._graph.x, nodes), edge_index, ids), nodes
+        x = select_rows(self._graph.x, nodes)
+        return GraphView(x if is_sparse(x) else x.float(), edge_index, ids), nodes
 
 
 def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:

@@ -1,0 +1,72 @@
+"""``hpn import`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpn import progress
+
+Cli = Callable[..., tuple[int, str, str]]
+SMALL = ("--set", "data.num_nodes=120", "--set", "data.num_links=400", "--set", "data.num_classes=4")
+
+
+def test_a_store_goes_where_a_data_set_goes(cli: Cli) -> None:
+    code, out, _ = cli("import", "synthetic", "s", *SMALL)
+    assert code == 0
+    assert "120 nodes" in out
+    assert "store: s" in out
+    code, out, _ = cli("run", "s", "--method", "ncm", "--json", "--quiet")
+    assert code == 0
+    stored = json.loads(out)
+    code, out, _ = cli("run", "synthetic", *SMALL, "--method", "ncm", "--json", "--quiet")
+    assert stored["matrices"] == json.loads(out)["matrices"]
+    code, out, _ = cli("datasets", "info", "s", "--json")
+    assert (code, json.loads(out)["nodes"]) == (0, 120)
+
+
+def test_json_tells_what_was_imported(cli: Cli) -> None:
+    code, out, _ = cli("import", "synthetic", "s", *SMALL, "--features", "float16", "--json")
+    assert code == 0
+    assert (json.loads(out)["store"], json.loads(out)["nodes"]) == ("s", 120)
+    assert (Path("s") / "x.bin").stat().st_size == 120 * 32 * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("synthetic", "."), "exists"),
+        (("synthetic", "s", "--features", "int8"), "float32 or float16"),
+        (("nothing", "s"), "no data set or file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(cli: Cli, words: tuple[str, ...], complaint: str) -> None:
+    code, out, err = cli("import", *words)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+    assert not Path("s").exists()
+
+
+def test_a_damaged_store_is_named(cli: Cli) -> None:
+    cli("import", "synthetic", "s", *SMALL)
+    (Path("s") / "y.bin").write_bytes(b"")
+    code, _, err = cli("run", "s", "--method", "ncm")
+    assert code == 2
+    assert "the store is damaged or cut short (y.bin has 0 bytes" in err
+
+
+def test_a_log_hears_of_the_import_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    advance = progress.PlainImport().begin(4_000_000)
+    advance(1_000_000)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "PLAIN_SECONDS", -1.0)
+    advance(1_000_000)
+    assert capsys.readouterr().err == "50 % of 4 MB read\n"
+    progress.SilentImport().begin(5)(5)
+    assert capsys.readouterr().err == ""

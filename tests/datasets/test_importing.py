@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpn.datasets import load_dataset
+from hpn.datasets.importing import import_dataset
+from hpn.errors import ConfigError, DataError
+
+OPTIONS = {"num_nodes": 120, "num_links": 300, "num_classes": 4, "num_features": 3}
+
+
+def write_npz(path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        "adj_indptr": np.arange(31),
+        "adj_indices": (np.arange(30) + 1) % 30,
+        "adj_shape": np.array([30, 30]),
+        "attr_matrix": rng.normal(size=(30, 4)),
+        "labels": np.arange(30) % 3,
+    }
+    np.savez(path, **arrays)
+    return path
+
+
+def write_tables(folder: Path) -> Path:
+    folder.mkdir()
+    nodes = "".join(f"n{i},c{i % 2},{i / 7},{-i}\n" for i in range(20))
+    edges = "".join(f"n{i},n{(i * 3 + 1) % 20}\n" for i in range(20))
+    (folder / "nodes.csv").write_text("id,label,a,b\n" + nodes)
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    return folder
+
+
+@pytest.mark.parametrize("write", [write_npz, write_tables])
+def test_a_file_is_streamed_to_the_same_graph(tmp_path: Path, write: Any) -> None:
+    source = str(write(tmp_path / "g.npz"))
+    sizes, read = [], [0]
+
+    def begin(total: int) -> Any:
+        sizes.append(total)
+        return lambda count: read.append(read[-1] + count)
+
+    import_dataset(source, tmp_path / "s", begin=begin)
+    assert load_dataset(str(tmp_path / "s")).fingerprint() == load_dataset(source).fingerprint()
+    assert sizes == [read[-1]]
+
+
+def test_data_that_is_made_in_memory_is_written(tmp_path: Path) -> None:
+    import_dataset("synthetic", tmp_path / "s", options=OPTIONS)
+    stored = load_dataset(str(tmp_path / "s"))
+    assert stored.fingerprint() == load_dataset("synthetic", **OPTIONS).fingerprint()
+    assert stored.name == "synthetic"
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "complaint"),
+    [
+        ("nothing", {}, "no data set or file"),
+        ("cora", {}, "exists"),
+        ("synthetic", {"numnodes": 3}, "num_nodes"),
+    ],
+)
+def test_what_cannot_be_imported_is_named(
+    tmp_path: Path, source: str, options: dict[str, Any], complaint: str
+) -> None:
+    place = tmp_path / ("there" if complaint == "exists" else "s")
+    (tmp_path / "there").mkdir()
+    with pytest.raises((ConfigError, DataError), match=complaint):
+        import_dataset(source, place, options=options)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_store_is_not_imported_again_and_files_have_no_options(tmp_path: Path) -> None:
+    import_dataset("synthetic", tmp_path / "s", options=OPTIONS)
+    with pytest.raises(ConfigError, match="is a store already"):
+        import_dataset(str(tmp_path / "s"), tmp_path / "t")
+    source = str(write_npz(tmp_path / "g.npz"))
+    with pytest.raises(ConfigError, match="streamed as it is"):
+        import_dataset(source, tmp_path / "t", options={"normalize": "row"})
+    assert not (tmp_path / "t").exists()
