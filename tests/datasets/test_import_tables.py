@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpn.datasets import import_tables as module
+from hpn.datasets import table_stream
 from hpn.datasets.import_tables import import_tables, tables_size
 from hpn.datasets.store import HEADER, StoreWriter, make_header, open_store
 from hpn.datasets.table_files import open_table
@@ -34,9 +35,9 @@ def _many_batches(monkeypatch):
 
 
 def use_tiny_batches(monkeypatch, rows=2, csv_bytes=32):
-    monkeypatch.setattr(module, "BATCH_ROWS", rows)
-    monkeypatch.setattr(module, "CSV_BYTES", csv_bytes)
-    monkeypatch.setattr(module, "CSV_LINES", 1)
+    monkeypatch.setattr(table_stream, "BATCH_ROWS", rows)
+    monkeypatch.setattr(table_stream, "CSV_BYTES", csv_bytes)
+    monkeypatch.setattr(table_stream, "CSV_LINES", 1)
     monkeypatch.setattr(module, "TEXT_ROWS", rows)
 
 
@@ -155,20 +156,21 @@ def test_csv_and_parquet_may_be_mixed(tmp_path, kind):
 )
 def test_a_single_batch_gives_the_same_graph(tmp_path, tables, monkeypatch):
     monkeypatch.undo()
-    assert module.CSV_BYTES > 1 << 10
+    assert table_stream.CSV_BYTES > 1 << 10
     assert_same(write(tmp_path / "data", *tables))
 
 
 def test_batches_are_small(tmp_path, monkeypatch):
     seen = []
-    numbered = module._number_rows
+    numbered = table_stream.number_rows
 
     def watch(file, tables):
         for part, table in numbered(file, tables):
             seen.append((part.first, table.num_rows))
             yield part, table
 
-    monkeypatch.setattr(module, "_number_rows", watch)
+    for place in (module, table_stream):
+        monkeypatch.setattr(place, "number_rows", watch)
     imported(write(tmp_path / "data", *in_parquet(IDS["dense"])))
     assert seen == 2 * [(0, 2), (2, 2), (4, 1)]
     seen.clear()
@@ -301,11 +303,11 @@ def test_wide_rows_are_read_fewer_at_once(tmp_path, monkeypatch):
     nodes, edges = in_parquet(IDS["dense"], x=pa.array(LISTS))
     del nodes["f"]
     source = write(tmp_path / "data", nodes, edges)
-    monkeypatch.setattr(module, "BATCH_ROWS", 100)
-    monkeypatch.setattr(module, "BATCH_BYTES", 100)
+    monkeypatch.setattr(table_stream, "BATCH_ROWS", 100)
+    monkeypatch.setattr(table_stream, "BATCH_BYTES", 100)
 
     # A row has an id, a label and two features: 32 bytes.
-    assert module._parquet_rows(open_table(source / "nodes.parquet")) == 3
+    assert table_stream._parquet_rows(open_table(source / "nodes.parquet")) == 3
     assert_same(source)
 
 
@@ -313,9 +315,9 @@ def test_long_lines_are_read_in_larger_blocks(tmp_path, monkeypatch):
     wide = ",".join(f"f{index}" for index in range(50))
     rows = "".join(f"{node},a{50 * ',1.25'}\n" for node in range(9))
     source = write(tmp_path / "data", f"id,label,{wide}\n{rows}", "u,v\n0,8\n")
-    monkeypatch.setattr(module, "CSV_LINES", 3)
-    assert module._block_bytes(open_table(source / "edges.csv")) == 32
-    assert module._block_bytes(open_table(source / "nodes.csv")) == 3 * (3 + 50 * 5 + 1)
+    monkeypatch.setattr(table_stream, "CSV_LINES", 3)
+    assert table_stream._block_bytes(open_table(source / "edges.csv")) == 32
+    assert table_stream._block_bytes(open_table(source / "nodes.csv")) == 3 * (3 + 50 * 5 + 1)
     assert_same(source)
 
 
