@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpn.datasets import import_npz as module
+from hpn.datasets import npz_stream
 from hpn.datasets.graph import Graph
 from hpn.datasets.import_npz import import_npz, npz_size
 from hpn.datasets.npz import load_npz
@@ -24,7 +24,7 @@ from hpn.errors import DataError
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(npz_stream, "BLOCK_BYTES", 16)
 
 
 def toy_arrays(**changes):
@@ -127,7 +127,7 @@ def test_the_graph_is_that_of_the_loader(tmp_path, change):
 @pytest.mark.parametrize("change", [{}, sparse_features(TWELVE)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 def test_the_size_of_blocks_makes_no_difference(tmp_path, monkeypatch, change, block):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(npz_stream, "BLOCK_BYTES", block)
     path = save(tmp_path, **change)
     assert imported(path).fingerprint() == load_npz(path).fingerprint()
 
@@ -203,7 +203,7 @@ def test_progress_adds_up_to_the_size(tmp_path, change):
 
 
 def test_neither_edges_nor_features_are_in_memory_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(npz_stream, "BLOCK_BYTES", 1 << 16)
     monkeypatch.setattr("hpn.datasets.edge_sort._BLOCK", 1 << 12)
     nodes, degree = 2_000, 100
     path = save(

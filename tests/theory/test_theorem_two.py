@@ -18,13 +18,13 @@ from hpn.errors import ConfigError
 from hpn.learners import HPN
 from hpn.nn.network import PrototypeNetwork
 from hpn.streams import TaskStream
-from hpn.theory import theorem_two
+from hpn.theory import task_distance as distances
+from hpn.theory.task_distance import task_distance
 from hpn.theory.theorem_two import (
     TheoremTwo,
     check_theorem_two,
     extractor_blocks,
     smallest_eigenvalue,
-    task_distance,
 )
 
 relaxed = settings(deadline=None, max_examples=40)
@@ -260,8 +260,8 @@ def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
 def test_the_distance_is_that_of_the_closest_pair(
     sizes: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(theorem_two, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(theorem_two, "BLOCK_NUMBERS", 3 * rows)
+    monkeypatch.setattr(distances, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(distances, "BLOCK_NUMBERS", 3 * rows)
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(n, 6, generator=generator) for n in sizes)
     x, y = (m * (torch.rand(m.shape, generator=generator) < 0.5) for m in (x, y))
@@ -287,8 +287,8 @@ def test_the_distance_of_any_two_sets(data: st.DataObject) -> None:
         for _ in range(2)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(theorem_two, "BLOCK_ROWS", 4)
-        patch.setattr(theorem_two, "BLOCK_NUMBERS", 8)
+        patch.setattr(distances, "BLOCK_ROWS", 4)
+        patch.setattr(distances, "BLOCK_NUMBERS", 8)
         found, sparse = task_distance(x, y), task_distance(x.to_sparse_csr(), y.to_sparse_csr())
     expected = brute_force(x, y)
     assert found == sparse == pytest.approx(expected, rel=1e-13)

@@ -6,14 +6,11 @@ sparse matrix begin) is read as a whole.
 
 from __future__ import annotations
 
-import math
-import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,22 +18,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hpn.datasets import npz_stream
 from hpn.datasets.edge_sort import EdgeSorter
 from hpn.datasets.graph import Graph, not_finite
 from hpn.datasets.npz import (
-    _BAD_ARRAY,
-    _BAD_MEMBER,
     _MAX_WHOLE,
     _check_data,
-    _choose_arrays,
     _class_names,
     _features,
     _labels,
     _masks,
-    _read_archive,
-    _read_array,
     _whole_numbers,
+    check_rows,
 )
+from hpn.datasets.npz_stream import ArrayArchive, ArrayStream, open_archive
 from hpn.datasets.sparse import to_csr
 from hpn.datasets.store import Advance, FeatureType, StoreWriter, append_features, make_header, no_progress
 from hpn.errors import DataError
@@ -44,7 +39,6 @@ from hpn.errors import DataError
 Array = NDArray[Any]
 Whole = NDArray[np.int64]
 
-_BLOCK_BYTES = 1 << 24
 _STREAMED = ("adj_indices", "adj_data", "attr_matrix", "attr_indices", "attr_data")
 _NUMBERS = "iufb"
 
@@ -63,7 +57,7 @@ def import_npz(
     Raises:
         DataError: If the archive is damaged or its arrays are missing or do not fit each other.
     """
-    with _open_archive(path, advance) as archive, ExitStack() as opened:
+    with open_archive(path, advance) as archive, ExitStack() as opened:
         arrays = {key: archive.load(key) for key in archive.members if key not in _STREAMED}
         streams = {
             key: opened.enter_context(archive.open(key)) for key in _STREAMED if key in archive.members
@@ -104,138 +98,10 @@ def npz_size(path: Path) -> int:
     Raises:
         DataError: If the archive is damaged, or arrays are missing.
     """
-    with _open_archive(path, no_progress) as archive:
+    with open_archive(path, no_progress) as archive:
         sizes = {key: archive.info(key).compress_size for key in archive.members}
     # Columns of sparse features are read twice: first to know whether they are in order.
     return sum(sizes.values()) + sizes.get("attr_indices", 0)
-
-
-@dataclass(frozen=True)
-class _Archive:
-    """The arrays of the format in an archive, by name; ``members`` tells what each is called there."""
-
-    path: Path
-    file: zipfile.ZipFile
-    members: Mapping[str, str]
-    advance: Advance
-
-    def info(self, key: str) -> zipfile.ZipInfo:
-        return self.file.getinfo(self.members[key])
-
-    def load(self, key: str) -> Array:
-        array = _read_array(self.path, self.file, key, self.members[key])
-        self.advance(self.info(key).compress_size)
-        return array
-
-    def open(self, key: str) -> _ArrayStream:
-        return _ArrayStream(self, key)
-
-
-@contextmanager
-def _open_archive(path: Path, advance: Advance) -> Iterator[_Archive]:
-    try:
-        file = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, UnicodeDecodeError, OSError):
-        _read_archive(path)  # fails at the same place, and says how
-        raise
-    with file:
-        found = {name.removesuffix(".npy"): name for name in file.namelist()}
-        yield _Archive(path, file, {key: found[key] for key in _choose_arrays(path, found)}, advance)
-
-
-class _ArrayStream:
-    """An array of the archive that is read row after row, and to its end, where its checksum is.
-
-    Use as a context manager; leaving it without an error reads what is left.
-
-    Attributes:
-        dtype: Type of its numbers.
-        shape: Its shape.
-        stand_in: An array of the same type and shape that takes no memory.
-    """
-
-    def __init__(self, archive: _Archive, key: str) -> None:
-        self._archive, self._key = archive, key
-        self._info = archive.info(key)
-        self._row, self._bytes, self._told = 0, 0, 0
-        self._whole: Array | None = None
-        with self._naming_damage():
-            self._stream: IO[bytes] = archive.file.open(self._info)
-        try:
-            self._read_header()
-        except BaseException:
-            self._stream.close()
-            raise
-
-    def __enter__(self) -> _ArrayStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            while kind is None and self._read_bytes(_BLOCK_BYTES):
-                pass
-        finally:
-            self._stream.close()
-        if kind is None:
-            self._archive.advance(self._info.compress_size - self._told)
-
-    def read(self, count: int) -> Array:
-        """Read the next rows; there must be so many."""
-        self._row += count
-        if self._whole is not None:
-            return self._whole[self._row - count : self._row]
-        expected = count * self._row_bytes
-        content = self._read_bytes(expected)
-        with self._naming_damage():
-            if len(content) < expected:
-                raise ValueError(f"its numbers end {expected - len(content)} bytes early or more")
-            return np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
-
-    def blocks(self) -> Iterator[Array]:
-        """Read all rows, so many at a time as fit into a block."""
-        step = max(1, _BLOCK_BYTES // max(1, self._row_bytes))
-        while self._row < self.shape[0]:
-            yield self.read(min(step, self.shape[0] - self._row))
-
-    def _read_header(self) -> None:
-        with self._naming_damage():
-            version = np.lib.format.read_magic(self._stream)
-            readers = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }
-            if version in readers:
-                self.shape, is_fortran, self.dtype = readers[version](self._stream)
-        if version not in readers or is_fortran or self.dtype.hasobject:
-            # Columns that lie one after another cannot be had row by row; objects are refused.
-            path, file = self._archive.path, self._archive.file
-            self._whole = _read_array(path, file, self._key, self._info.filename)
-            self.shape, self.dtype = self._whole.shape, self._whole.dtype
-        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
-        with self._naming_damage():
-            self.stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
-
-    def _read_bytes(self, count: int) -> bytes:
-        with self._naming_damage():
-            content = self._stream.read(count)
-        self._bytes += len(content)
-        size, packed = max(1, self._info.file_size), self._info.compress_size
-        done = min(packed, packed * self._bytes // size)
-        self._archive.advance(done - self._told)
-        self._told = done
-        return content
-
-    @contextmanager
-    def _naming_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (*_BAD_MEMBER, *_BAD_ARRAY, OverflowError) as error:
-            reason = " ".join(str(error).split())[:100]
-            raise DataError(
-                f"{self._archive.path}: {self._key} is damaged ({reason}); copy or write the file anew"
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -248,7 +114,7 @@ class _Pattern:
     shape: tuple[int, int]
 
     @classmethod
-    def check(cls, path: Path, prefix: str, arrays: Mapping[str, Array], indices: _ArrayStream) -> _Pattern:
+    def check(cls, path: Path, prefix: str, arrays: Mapping[str, Array], indices: ArrayStream) -> _Pattern:
         """Make sure that the rows fit the shape and the number of columns."""
         indptr, size = (
             _whole_numbers(path, f"{prefix}_{part}", arrays[f"{prefix}_{part}"])
@@ -256,24 +122,7 @@ class _Pattern:
         )
         if indices.dtype.kind not in _NUMBERS or len(indices.shape) != 1:
             _whole_numbers(path, f"{prefix}_indices", indices.stand_in)
-        if len(size) != 2 or size.min() < 0:
-            raise DataError(f"{path}: {prefix}_shape is {size.tolist()}; expected two counts")
-        rows, columns = int(size[0]), int(size[1])
-        if len(indptr) != rows + 1:
-            raise DataError(
-                f"{path}: {prefix}_indptr has {len(indptr)} entries; "
-                f"{rows} rows ({prefix}_shape) need {rows + 1}"
-            )
-        count = indices.shape[0]
-        if indptr[0] != 0 or indptr[-1] != count:
-            raise DataError(
-                f"{path}: {prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; "
-                f"with {count} {prefix}_indices it must run from 0 to {count}"
-            )
-        falls = np.diff(indptr) < 0
-        if falls.any():
-            raise DataError(f"{path}: {prefix}_indptr falls after row {falls.argmax()}; it must never fall")
-        return cls(path, prefix, indptr, (rows, columns))
+        return cls(path, prefix, indptr, check_rows(path, prefix, indptr, size, indices.shape[0]))
 
     @property
     def num_entries(self) -> int:
@@ -308,7 +157,7 @@ class _Pattern:
             )
         return columns
 
-    def has_order(self, indices: _ArrayStream) -> bool:
+    def has_order(self, indices: ArrayStream) -> bool:
         """Whether the columns of every row never fall; all of them are checked."""
         has_order, first, last = True, 0, -1
         for block in indices.blocks():
@@ -329,7 +178,7 @@ class _Pattern:
 
 
 def _check_features(
-    path: Path, arrays: Mapping[str, Array], streams: Mapping[str, _ArrayStream]
+    path: Path, arrays: Mapping[str, Array], streams: Mapping[str, ArrayStream]
 ) -> _Pattern | None:
     """Check the features as far as that can be done without reading them; ``None`` if they are dense."""
     key, ndim = ("attr_matrix", 2) if "attr_matrix" in streams else ("attr_data", 1)
@@ -350,7 +199,7 @@ def _write_labels(store: StoreWriter, graph: Graph) -> None:
             store.append(name, getattr(graph.masks, name).numpy().view(np.uint8))
 
 
-def _write_links(store: StoreWriter, links: _Pattern, indices: _ArrayStream) -> None:
+def _write_links(store: StoreWriter, links: _Pattern, indices: ArrayStream) -> None:
     edges = EdgeSorter(links.shape[0], store.scratch)
     for block in indices.blocks():
         target = links.columns(edges.num_links, block)
@@ -359,12 +208,12 @@ def _write_links(store: StoreWriter, links: _Pattern, indices: _ArrayStream) -> 
 
 
 def _write_sparse(
-    store: StoreWriter, words: _Pattern, archive: _Archive, streams: Mapping[str, _ArrayStream]
+    store: StoreWriter, words: _Pattern, archive: ArrayArchive, streams: Mapping[str, ArrayStream]
 ) -> None:
     with archive.open("attr_indices") as indices:
         has_order = words.has_order(indices)
     store.append("x_indptr", np.zeros(1, dtype=np.int64))
-    for start, end in words.row_blocks(max(1, _BLOCK_BYTES // 8)):
+    for start, end in words.row_blocks(max(1, npz_stream.BLOCK_BYTES // 8)):
         first, last = int(words.indptr[start]), int(words.indptr[end])
         columns = words.columns(first, streams["attr_indices"].read(last - first))
         with np.errstate(over="ignore"):

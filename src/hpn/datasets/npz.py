@@ -131,21 +131,7 @@ def _check_csr(path: Path, arrays: dict[str, Array], prefix: str) -> tuple[Array
         _whole_numbers(path, f"{prefix}_{part}", arrays[f"{prefix}_{part}"])
         for part in ("indptr", "indices", "shape")
     )
-    if len(size) != 2 or size.min() < 0:
-        raise DataError(f"{path}: {prefix}_shape is {size.tolist()}; expected two counts")
-    rows, columns = int(size[0]), int(size[1])
-    if len(indptr) != rows + 1:
-        raise DataError(
-            f"{path}: {prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}"
-        )
-    if indptr[0] != 0 or indptr[-1] != len(indices):
-        raise DataError(
-            f"{path}: {prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; "
-            f"with {len(indices)} {prefix}_indices it must run from 0 to {len(indices)}"
-        )
-    falls = np.diff(indptr) < 0
-    if falls.any():
-        raise DataError(f"{path}: {prefix}_indptr falls after row {falls.argmax()}; it must never fall")
+    rows, columns = check_rows(path, prefix, indptr, size, len(indices))
     outside = (indices < 0) | (indices >= columns)
     if outside.any():
         at = int(outside.argmax())
@@ -156,6 +142,30 @@ def _check_csr(path: Path, arrays: dict[str, Array], prefix: str) -> tuple[Array
             f"{prefix}_shape allows 0 to {columns - 1}"
         )
     return indptr, indices, (rows, columns)
+
+
+def check_rows(path: Path, prefix: str, indptr: Array, size: Array, num_indices: int) -> tuple[int, int]:
+    """Make sure that the rows of a sparse matrix fit its shape and the number of its columns; give the shape.
+
+    Raises:
+        DataError: If they do not.
+    """
+    if len(size) != 2 or size.min() < 0:
+        raise DataError(f"{path}: {prefix}_shape is {size.tolist()}; expected two counts")
+    rows, columns = int(size[0]), int(size[1])
+    if len(indptr) != rows + 1:
+        raise DataError(
+            f"{path}: {prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}"
+        )
+    if indptr[0] != 0 or indptr[-1] != num_indices:
+        raise DataError(
+            f"{path}: {prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; "
+            f"with {num_indices} {prefix}_indices it must run from 0 to {num_indices}"
+        )
+    falls = np.diff(indptr) < 0
+    if falls.any():
+        raise DataError(f"{path}: {prefix}_indptr falls after row {falls.argmax()}; it must never fall")
+    return rows, columns
 
 
 def _check_data(path: Path, data: Array, prefix: str, expected: int) -> None:
