@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from hpn.datasets import load_dataset
@@ -18,8 +17,6 @@ from hpn.errors import ConfigError
 from hpn.learners import HPN
 from hpn.nn.network import PrototypeNetwork
 from hpn.streams import TaskStream
-from hpn.theory import task_distance as distances
-from hpn.theory.task_distance import task_distance
 from hpn.theory.theorem_two import (
     TheoremTwo,
     check_theorem_two,
@@ -59,14 +56,6 @@ def build_w(network: PrototypeNetwork) -> np.ndarray:
 def smallest_by_numpy(w: np.ndarray) -> tuple[float, float]:
     values = np.linalg.eigvalsh(w.T @ w)
     return float(values[0]), float(values[-1])
-
-
-def brute_force(x: Tensor, y: Tensor) -> float:
-    return min(
-        math.sqrt(sum((a - b) ** 2 for a, b in zip(u, v, strict=True)))
-        for u in x.tolist()
-        for v in y.tolist()
-    )
 
 
 @pytest.mark.parametrize(("num_features", "dim"), [(4, 4), (5, 8), (6, 4), (6, 2)])
@@ -253,89 +242,6 @@ def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
     assert torch.equal(first.levels[0].index, second.levels[0].index)
     assert len(network.atomic_prototypes) == founded > 1
     assert set(network.atomic_prototypes.founders.tolist()) == {0}
-
-
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 7), (40, 25)])
-@pytest.mark.parametrize("rows", [2, 512])
-def test_the_distance_is_that_of_the_closest_pair(
-    sizes: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(distances, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(distances, "BLOCK_NUMBERS", 3 * rows)
-    generator = torch.Generator().manual_seed(0)
-    x, y = (torch.randn(n, 6, generator=generator) for n in sizes)
-    x, y = (m * (torch.rand(m.shape, generator=generator) < 0.5) for m in (x, y))
-    expected = brute_force(x, y)
-    found = task_distance(x, y)
-    assert found == pytest.approx(expected, rel=1e-14)
-    assert task_distance(y, x) == found
-    assert task_distance(x.to_sparse_csr(), y.to_sparse_csr()) == found
-    assert task_distance(x, y.to_sparse_csr()) == task_distance(x.to_sparse_csr(), y) == found
-
-
-numbers = st.floats(-1e3, 1e3, width=32) | st.sampled_from([0.0, 1.0, 1e-6, 1e30])
-
-
-@given(st.data())
-@relaxed
-def test_the_distance_of_any_two_sets(data: st.DataObject) -> None:
-    num_features = data.draw(st.integers(1, 5))
-    x, y = (
-        torch.from_numpy(
-            data.draw(hnp.arrays(np.float32, (data.draw(st.integers(1, 9)), num_features), elements=numbers))
-        )
-        for _ in range(2)
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "BLOCK_ROWS", 4)
-        patch.setattr(distances, "BLOCK_NUMBERS", 8)
-        found, sparse = task_distance(x, y), task_distance(x.to_sparse_csr(), y.to_sparse_csr())
-    expected = brute_force(x, y)
-    assert found == sparse == pytest.approx(expected, rel=1e-13)
-    assert (found == 0) == (expected == 0)
-
-
-@pytest.mark.parametrize("is_compressed", [False, True])
-def test_a_row_that_both_have_is_at_no_distance(is_compressed: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x, y = (1e4 * torch.rand(50, 30, generator=generator) for _ in range(2))
-    y[33] = x[17]
-    if is_compressed:
-        x, y = x.to_sparse_csr(), y.to_sparse_csr()
-    assert task_distance(x, y) == 0.0
-
-
-def test_pairs_that_rounding_cannot_tell_apart_are_all_looked_at() -> None:
-    """Whichever comes first: 2⁻⁹ is closer than 2⁻⁸, and both vanish beside squared lengths of 4e16."""
-    x = torch.full((1, 4), 1e8, dtype=torch.float64)
-    y = x.repeat(9, 1)
-    y[:, 0] += 2.0**-8
-    for at in range(9):
-        closer = y.clone()
-        closer[at, 0] = x[0, 0] + 2.0**-9
-        assert task_distance(x, closer) == 2.0**-9
-
-
-def test_small_distances_far_from_the_origin_lose_no_digits() -> None:
-    """Squared lengths are near 4e16 here, whose last digit is 8; the squared distance is below 1e-5."""
-    generator = torch.Generator().manual_seed(0)
-    x = 1e8 + torch.rand(30, 4, dtype=torch.float64, generator=generator)
-    y = 1e8 + torch.rand(30, 4, dtype=torch.float64, generator=generator)
-    y[5] = x[8] + torch.tensor([2.0**-9, 0, 0, 0], dtype=torch.float64)
-    assert task_distance(x, y) == 2.0**-9
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (torch.ones(0, 2), torch.ones(1, 2), "without nodes"),
-        (torch.ones(1, 2), torch.ones(1, 3), "2 features and those of the other 3"),
-        (torch.ones(1, 2), torch.tensor([[1.0, math.inf]]), "not finite"),
-    ],
-)
-def test_tasks_without_a_distance(x: Tensor, y: Tensor, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        task_distance(x, y)
 
 
 def test_features_that_the_network_is_not_for() -> None:
