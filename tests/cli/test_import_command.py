@@ -35,11 +35,26 @@ def test_json_tells_what_was_imported(cli: Cli) -> None:
     assert (Path("s") / "x.bin").stat().st_size == 120 * 32 * 2
 
 
+def test_a_store_in_shards_goes_where_a_data_set_goes(cli: Cli) -> None:
+    code, out, _ = cli("import", "synthetic", "s", *SMALL, "--shards", "4", "--json")
+    assert (code, json.loads(out)["shards"]) == (0, 4)
+    assert not (Path("s") / "x.bin").exists()
+    code, out, _ = cli("run", "s", "--method", "ncm", "--json", "--quiet")
+    assert code == 0
+    (Path("s") / "x-00003.bin").unlink()
+    code, out, err = cli("run", "s", "--method", "ncm", "--json", "--quiet", "--out", "again")
+    assert (code, out) == (2, "")
+    assert "shard 3 of 4 (x-00003.bin) is not here" in err
+    assert len(err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (("synthetic", "."), "exists"),
         (("synthetic", "s", "--features", "int8"), "float32 or float16"),
+        (("synthetic", "s", "--shards", "0"), "must be from 1 to the number of nodes"),
+        (("synthetic", "s", *SMALL, "--shards", "121"), "121 shards are too many for 120 nodes"),
         (("nothing", "s"), "no data set or file"),
     ],
 )

@@ -23,7 +23,10 @@ def sort(links: torch.Tensor, num_nodes: int, *, memory: int = 1 << 29, pieces: 
         assert edges.num_links == links.shape[1]
         edges.write(store)
         assert list(store.scratch.iterdir()) == []
-        store.finish({})
+        store.append("x", np.zeros((num_nodes, 1)))
+        store.append("y", np.zeros(num_nodes, dtype=np.int64))
+        told = {"name": "", "num_links": 0, "class_names": ["a"], "split_rule": "seeded", "class_order": None}
+        store.finish(told)
         kinds = {"indptr": np.int64, "indices": edges.index}
         return [np.fromfile(store.path / f"{name}.bin", kind).tolist() for name, kind in kinds.items()]
 

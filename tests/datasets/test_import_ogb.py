@@ -3,6 +3,7 @@
 import gzip
 import shutil
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,7 @@ def test_many_blocks_make_the_same_graph(tmp_path, monkeypatch):
 def test_neither_edges_nor_features_are_in_memory_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK_BYTES", 1 << 15)
     monkeypatch.setattr("hpn.datasets.edge_sort._BLOCK", 1 << 12)
+    monkeypatch.setattr("hpn.datasets.fingerprint._PIECE_BYTES", 1 << 15)
     write_larger(tmp_path, nodes=5000, links=40_000, features=30)
     imported(tmp_path)
     shutil.rmtree(tmp_path / "store")
@@ -130,6 +132,19 @@ def test_neither_edges_nor_features_are_in_memory_at_once(tmp_path, monkeypatch)
     finally:
         tracemalloc.stop()
     assert peak < 5000 * 30 * 4
+
+
+def test_shards_make_no_difference(tmp_path):
+    write(tmp_path)
+    with StoreWriter(tmp_path / "s", shards=3) as store:
+        import_ogb("ogbn-arxiv", tmp_path, store)
+    graph = replace(open_store(tmp_path / "s"))
+    assert graph.fingerprint() == load_ogb("ogbn-arxiv", tmp_path).fingerprint()
+    with (
+        pytest.raises(ConfigError, match="6 shards are too many for 5 nodes"),
+        StoreWriter(tmp_path / "t", shards=6) as store,
+    ):
+        import_ogb("ogbn-arxiv", tmp_path, store)
 
 
 def test_features_can_be_kept_as_float16(tmp_path):

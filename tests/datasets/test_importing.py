@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ def write_tables(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("write", [write_npz, write_tables])
-def test_a_file_is_streamed_to_the_same_graph(tmp_path: Path, write: Any) -> None:
+def test_a_file_is_streamed_to_the_same_graph(tmp_path: Path, write: Any, shards: int) -> None:
     source = str(write(tmp_path / "g.npz"))
     sizes, read = [], [0]
 
@@ -44,15 +46,17 @@ def test_a_file_is_streamed_to_the_same_graph(tmp_path: Path, write: Any) -> Non
         sizes.append(total)
         return lambda count: read.append(read[-1] + count)
 
-    import_dataset(source, tmp_path / "s", begin=begin)
-    assert load_dataset(str(tmp_path / "s")).fingerprint() == load_dataset(source).fingerprint()
+    import_dataset(source, tmp_path / "s", begin=begin, shards=shards)
+    stored = load_dataset(str(tmp_path / "s"))
+    assert replace(stored).fingerprint() == stored.fingerprint() == load_dataset(source).fingerprint()
+    assert (tmp_path / "s" / "x-00002.bin").exists() == (shards == 3)
     assert sizes == [read[-1]]
 
 
 def test_data_that_is_made_in_memory_is_written(tmp_path: Path) -> None:
-    import_dataset("synthetic", tmp_path / "s", options=OPTIONS)
+    import_dataset("synthetic", tmp_path / "s", options=OPTIONS, shards=2)
     stored = load_dataset(str(tmp_path / "s"))
-    assert stored.fingerprint() == load_dataset("synthetic", **OPTIONS).fingerprint()
+    assert replace(stored).fingerprint() == load_dataset("synthetic", **OPTIONS).fingerprint()
     assert stored.name == "synthetic"
 
 
@@ -82,3 +86,13 @@ def test_a_store_is_not_imported_again_and_files_have_no_options(tmp_path: Path)
     with pytest.raises(ConfigError, match="streamed as it is"):
         import_dataset(source, tmp_path / "t", options={"normalize": "row"})
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("write", [write_npz, write_tables])
+def test_more_shards_than_nodes_are_refused(tmp_path: Path, write: Any) -> None:
+    source = write(tmp_path / "g.npz")
+    with pytest.raises(ConfigError, match=r"31 shards are too many for [23]0 nodes"):
+        import_dataset(str(source), tmp_path / "s", shards=31)
+    with pytest.raises(ConfigError, match="must be from 1 to the number of nodes, got 0"):
+        import_dataset(str(source), tmp_path / "s", shards=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]

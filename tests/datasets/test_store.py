@@ -36,7 +36,7 @@ def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: 
     }[kind]()
     write_store(changed, tmp_path / "s")
     opened = open_store(tmp_path / "s")
-    assert opened.fingerprint() == changed.fingerprint()
+    assert opened.fingerprint() == replace(opened).fingerprint() == changed.fingerprint()
     assert (opened.name, opened.num_links) == (changed.name, changed.num_links)
 
 
@@ -153,3 +153,31 @@ def test_a_store_is_a_data_set(saved: Path, graph: Graph) -> None:
     assert not is_store(saved.parent)
     assert load_dataset(str(saved)).fingerprint() == graph.fingerprint()
     assert load_dataset(str(saved), verify=False).fingerprint() == graph.fingerprint()
+
+
+def test_the_fingerprint_is_known_and_not_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = json.loads((saved / HEADER).read_text())["fingerprint"]
+    monkeypatch.setattr("hpn.datasets.graph.hash_graph", lambda graph: "read again")
+    opened = open_store(saved)
+    assert opened.fingerprint() == known
+    assert replace(opened, y=opened.y.flip(0)).fingerprint() == "read again"
+
+
+def test_a_store_without_a_fingerprint_opens(saved: Path, graph: Graph) -> None:
+    header = json.loads((saved / HEADER).read_text())
+    old = {
+        key: value for key, value in header.items() if key not in {"fingerprint", "fingerprint_of", "shards"}
+    }
+    (saved / HEADER).write_text(json.dumps(old))
+    assert open_store(saved).fingerprint() == graph.fingerprint()
+
+
+def test_a_header_that_was_changed_by_hand_has_another_fingerprint(saved: Path, graph: Graph) -> None:
+    header = json.loads((saved / HEADER).read_text())
+    (saved / HEADER).write_text(json.dumps({**header, "class_order": [2, 1]}))
+    assert open_store(saved).fingerprint() == replace(graph, class_order=(2, 1)).fingerprint()
+
+
+def test_the_fingerprint_is_that_of_what_was_written(graph: Graph, tmp_path: Path) -> None:
+    write_store(graph, tmp_path / "s", features="float16")
+    assert open_store(tmp_path / "s").fingerprint() == replace(graph, x=graph.x.half()).fingerprint()

@@ -19,6 +19,9 @@ def import_(
     features: Annotated[
         str, typer.Option(help="float32 or float16: how to keep dense features.")
     ] = "float32",
+    shards: Annotated[
+        int, typer.Option(help="Files to spread features and edges over; a machine maps those it needs.")
+    ] = 1,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -26,7 +29,8 @@ def import_(
 ) -> None:
     """Write a data set as a store: flat arrays that every command maps into memory instead of reading them.
 
-    Files are streamed, so that they may be larger than memory. A store goes wherever a data set goes.
+    Files are streamed, so that they may be larger than memory. A store goes wherever a data set goes. Of one
+    with shards, a machine needs only the files with the nodes of its tasks.
     """
     from hpn.datasets.catalog import describe_graph
     from hpn.datasets.importing import import_dataset
@@ -38,12 +42,18 @@ def import_(
     options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
     with watching("import", quiet) as watcher:
         import_dataset(
-            source, store, features=features, data_root=data_root, options=options, begin=watcher.begin
+            source,
+            store,
+            features=features,
+            shards=shards,
+            data_root=data_root,
+            options=options,
+            begin=watcher.begin,
         )
-    told = {**describe_graph(open_store(store, verify=False)), "store": str(store)}
+    told = {**describe_graph(open_store(store, verify=False)), "store": str(store), "shards": shards}
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
     else:
         sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
         typer.echo(f"{told['name']}: {sizes}, {told['classes']} classes")
-        typer.echo(f"store: {store}")
+        typer.echo(f"store: {store}" + (f", {shards} shards" if shards > 1 else ""))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -12,12 +11,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hpn.datasets.fingerprint import hash_graph
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 
 SplitRule = Literal["given", "index", "seeded"]
 UNLABELLED = -1
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class Graph:
         masks: The given split.
         class_order: The order in which the classes arrive unless asked otherwise; classes left out
             of it belong to no task. ``None``: by size, the largest first.
+
+    From a store in shards, ``x`` and ``indices`` are :mod:`hpn.datasets.shards`, of which rows can be taken
+    and little else be done; :meth:`neighbors` needs the shards of the nodes asked for only.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Graph:
     split_rule: SplitRule = "seeded"
     masks: Masks | None = None
     class_order: tuple[int, ...] | None = None
+    # Not an argument, so that `replace` drops it.
+    _fingerprint: str | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def build(
@@ -128,7 +132,7 @@ class Graph:
     def edge_index(self) -> Tensor:
         """The edges as pairs ``[2, num_entries]``, sorted by source; made anew whenever asked for."""
         source = torch.repeat_interleave(torch.arange(self.num_nodes), self.indptr.diff())
-        return torch.stack([source, self.indices.long()])
+        return torch.stack([source, self.indices[:].long()])
 
     @property
     def num_features(self) -> int:
@@ -162,31 +166,16 @@ class Graph:
         return [int(size) for size in torch.bincount(labelled, minlength=self.num_classes)]
 
     def fingerprint(self) -> str:
-        """Hash everything a learner could notice, so that a run knows whether its data has changed."""
-        digest = hashlib.sha256()
-        digest.update(str((torch.int64, (2, len(self.indices)))).encode())
-        for part in self._ends():
-            digest.update(part.numpy().data)
-        parts = [self.y]
-        if is_sparse(self.x):
-            parts += [self.x.crow_indices(), self.x.col_indices(), self.x.values()]
-        else:
-            parts.append(self.x)
-        if self.masks is not None:
-            parts += [self.masks.train, self.masks.val, self.masks.test]
-        for part in parts:
-            digest.update(str((part.dtype, tuple(part.shape))).encode())
-            digest.update(part.contiguous().numpy().data)
-        digest.update(repr((self.class_names, self.split_rule, self.class_order)).encode())
-        return digest.hexdigest()
+        """Hash everything a learner could notice, so that a run knows whether its data has changed.
 
-    def _ends(self) -> Iterator[Tensor]:
-        """The two rows of ``edge_index``, one after the other, in pieces."""
-        for start in range(0, self.num_nodes, _PIECE):
-            nodes = torch.arange(start, min(start + _PIECE, self.num_nodes))
-            yield torch.repeat_interleave(nodes, self.indptr[start : start + len(nodes) + 1].diff())
-        for start in range(0, len(self.indices), _PIECE):
-            yield self.indices[start : start + _PIECE].long()
+        A store knows the hash of what was written to it, and nothing is read again for it.
+        """
+        return self._fingerprint or hash_graph(self)
+
+
+def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
+    """Let a graph know its fingerprint; graphs made from it with other data do not inherit that."""
+    object.__setattr__(graph, "_fingerprint", fingerprint)
 
 
 def compress_links(links: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -33,7 +33,15 @@ from hpn.datasets.npz import (
 )
 from hpn.datasets.npz_stream import ArrayArchive, ArrayStream, open_archive
 from hpn.datasets.sparse import to_csr
-from hpn.datasets.store import Advance, FeatureType, StoreWriter, append_features, make_header, no_progress
+from hpn.datasets.store import (
+    Advance,
+    FeatureType,
+    StoreWriter,
+    append_features,
+    check_shards,
+    make_header,
+    no_progress,
+)
 from hpn.errors import DataError
 
 Array = NDArray[Any]
@@ -55,6 +63,7 @@ def import_npz(
         advance: Told every now and then of bytes that were gone through, :func:`npz_size` in all.
 
     Raises:
+        ConfigError: If the store is to have more shards than there are nodes.
         DataError: If the archive is damaged or its arrays are missing or do not fit each other.
     """
     with open_archive(path, advance) as archive, ExitStack() as opened:
@@ -66,6 +75,7 @@ def import_npz(
         num_nodes = links.shape[0]
         if num_nodes != links.shape[1]:
             raise DataError(f"{path}: adj_shape is {links.shape}; the adjacency matrix must be square")
+        check_shards(store.shards, num_nodes)
         if "adj_data" in streams:
             _check_data(path, streams["adj_data"].stand_in, "adj", links.num_entries)
         words = _check_features(path, arrays, streams)

@@ -22,7 +22,15 @@ from hpn.datasets.ogb import (
     _read_rows,
     find_raw,
 )
-from hpn.datasets.store import Advance, FeatureType, StoreWriter, append_features, make_header, no_progress
+from hpn.datasets.store import (
+    Advance,
+    FeatureType,
+    StoreWriter,
+    append_features,
+    check_shards,
+    make_header,
+    no_progress,
+)
 from hpn.errors import DataError
 
 # Arrow reads up to 32 blocks ahead of what it is asked for.
@@ -48,11 +56,13 @@ def import_ogb(
         advance: Told every now and then of bytes that were gone through, :func:`ogb_size` in all.
 
     Raises:
-        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+        ConfigError: If the name is unknown, the ``ogb`` package is not installed, or the store is to have
+            more shards than there are nodes.
         DataError: If raw files are missing or damaged, or do not fit each other.
     """
     raw = find_raw(name, root)
     num_nodes, num_links = (_read_count(raw / f"num-{part}-list.csv.gz") for part in ("node", "edge"))
+    check_shards(store.shards, num_nodes)
     y = _read_labels(raw / "node-label.csv.gz")
     advance(sum((raw / file).stat().st_size for file in _FILES if file.startswith(("num-", "node-label"))))
     _check_count(raw / "node-label.csv.gz", len(y), num_nodes, "nodes have labels")

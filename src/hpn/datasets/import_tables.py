@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpn.datasets import table_stream
 from hpn.datasets.edge_sort import EdgeSorter
 from hpn.datasets.graph import UNLABELLED
-from hpn.datasets.store import Advance, FeatureType, StoreWriter, to_features
+from hpn.datasets.store import Advance, FeatureType, StoreWriter, check_shards, to_features
 from hpn.datasets.table_features import read_features
 from hpn.datasets.table_files import TableFile, open_table
 from hpn.datasets.table_ids import IdFinder, Ids, as_whole
@@ -60,6 +60,7 @@ def import_tables(
         advance: Called with the number of bytes that were gone through since the last call.
 
     Raises:
+        ConfigError: If the store is to have more shards than there are nodes.
         DataError: If a table is missing or damaged, they do not fit each other, or features are too large.
 
     Example:
@@ -100,6 +101,7 @@ def _import_nodes(
     if head is None:
         raise file.error("the table has no rows; a graph needs nodes")
     finder = IdFinder(file, roles["id"], ids)
+    check_shards(store.shards, finder.num_nodes)
     # Classes are numbered by their names, which are all known only now.
     numbers, class_names = _classes(file, labels.distinct(roles["label"]), roles["label"])
     store.append("y", np.append(numbers, UNLABELLED)[np.concatenate(labels.codes)])

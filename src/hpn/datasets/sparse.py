@@ -47,19 +47,26 @@ def count_entries(x: Tensor) -> int:
 def select_rows(x: Tensor, index: Tensor) -> Tensor:
     """Gather rows, dense from dense and sparse from sparse.
 
+    Args:
+        x: The rows; a tensor, or :mod:`hpn.datasets.shards`.
+        index: Which, from 0 ``[n]``.
+
     Example:
         >>> x = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 3.0]]).to_sparse_csr()
         >>> select_rows(x, torch.tensor([2, 0])).to_dense().tolist()
         [[0.0, 3.0], [0.0, 1.0]]
     """
     if not is_sparse(x):
-        return x[index]
+        # Of a tensor, index_select copies whole rows, which x[index] does number by number.
+        return x.index_select(0, index) if isinstance(x, Tensor) else x[index]
     starts = x.crow_indices()[:-1][index]
     counts = x.crow_indices()[1:][index] - starts
-    crow = torch.zeros(len(index) + 1, dtype=torch.int64)
+    crow = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
     torch.cumsum(counts, 0, out=crow[1:])
     # Entry e of row r sits at starts[r] + (e - crow[r]) in the source.
-    entries = torch.arange(int(crow[-1])) + torch.repeat_interleave(starts - crow[:-1], counts)
+    entries = torch.arange(int(crow[-1]), device=index.device) + torch.repeat_interleave(
+        starts - crow[:-1], counts
+    )
     shape = (len(index), x.shape[1])
     return _csr(crow, x.col_indices()[entries], x.values()[entries], shape)
 
@@ -77,7 +84,7 @@ def stack_rows(parts: Sequence[Tensor]) -> Tensor:
     if not is_sparse(parts[0]):
         return torch.cat(list(parts))
     counts = torch.cat([part.crow_indices().diff() for part in parts])
-    crow = torch.zeros(len(counts) + 1, dtype=torch.int64)
+    crow = torch.zeros(len(counts) + 1, dtype=torch.int64, device=counts.device)
     torch.cumsum(counts, 0, out=crow[1:])
     col = torch.cat([part.col_indices() for part in parts])
     values = torch.cat([part.values() for part in parts])
