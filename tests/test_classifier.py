@@ -111,7 +111,7 @@ def by_task() -> HPNClassifier:
 
 def test_parameters_can_be_read_set_and_cloned() -> None:
     model = HPNClassifier(dim=8, seed=3)
-    assert model.get_params() == HPN(dim=8, seed=3).get_params()
+    assert model.get_params() == {**HPN(dim=8, seed=3).get_params(), "device": "auto"}
     assert model.set_params(dim=4).dim == 4
     copied = clone(learn(model, 0, 1))
     assert copied.get_params() == model.get_params()
@@ -122,7 +122,7 @@ def test_parameters_can_be_read_set_and_cloned() -> None:
 
 
 def test_the_constructor_only_stores() -> None:
-    assert vars(HPNClassifier(epochs=-5)) == {**HPN().get_params(), "epochs": -5}
+    assert vars(HPNClassifier(epochs=-5)) == {**HPN().get_params(), "epochs": -5, "device": "auto"}
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "explain"])
@@ -476,6 +476,23 @@ def test_a_saved_model_answers_and_goes_on_as_if_nothing_had_happened(
     assert answers(loaded, task) == answers(model, task)
     assert digest(learn(loaded, 1, 2, task=task)) == digest(learn(model, 1, 2, task=task))
     assert answers(loaded) == answers(model)
+
+
+def test_the_device_is_stored_as_given_and_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    model = learn(HPNClassifier(device="cpu"), 0, 1)
+    expected = answers(model)
+    with pytest.raises(ConfigError, match="there is no device 'cuda' here"):
+        learn(model.set_params(device="cuda"), 2, 3)
+    assert answers(model) == expected, "a fit that fails changes nothing"
+    model.save(tmp_path)
+    assert "cuda" not in (tmp_path / "checkpoint.json").read_text()
+    loaded = HPNClassifier.load(tmp_path)
+    assert (loaded.device, loaded.learner_.device) == ("auto", torch.device("cpu"))
+    assert answers(loaded) == expected
+    assert HPNClassifier.load(tmp_path, device="cpu").device == "cpu"
+    with pytest.raises(ConfigError, match="there is no device 'cuda' here"):
+        HPNClassifier.load(tmp_path, device="cuda")
 
 
 def test_saving_again_replaces_and_a_failed_one_does_not(

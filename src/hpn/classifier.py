@@ -6,8 +6,9 @@ Nothing is announced in advance: every fit may bring new nodes, classes and task
 from __future__ import annotations
 
 import copy
+import inspect
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +21,8 @@ from hpn.errors import CheckpointError, ConfigError
 from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners.hpn_episodes import EpisodicHPN, Name
 from hpn.learners.hpn_params import HPNParams
-from hpn.params import resolve_params
+from hpn.nn.device import CPU, choose_device
+from hpn.params import declared_params, resolve_params
 from hpn.streams import GraphView, Query
 from hpn.streams.given import (
     GraphLike,
@@ -77,6 +79,8 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
     the same features.
 
     Args:
+        device: Where it computes: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for an accelerator if
+            there is one. It is no hyper-parameter: it may change between fits, and is not saved.
         **params: The hyper-parameters of :class:`hpn.learners.HPN`, all of them optional.
 
     Attributes:
@@ -100,6 +104,10 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
     """
 
     learner_: EpisodicHPN
+
+    def __init__(self, *, device: str = "auto", **params: Any) -> None:
+        super().__init__(**params)
+        self.device = device
 
     def fit(
         self,
@@ -177,9 +185,9 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
         """
         learner = self._fitted()
         graph, rows = self._read(data, nodes)
-        result = torch.empty(len(rows), learner.network_.head.in_features)
+        result = torch.empty(len(rows), learner.network_.head.in_features, device=CPU)
         for _, mine, passed in learner.passes(graph, rows, task):
-            result[mine] = passed.representation
+            result[mine.cpu()] = passed.representation.cpu()
         return result.numpy()
 
     def explain(self, data: GraphLike, nodes: Numbers, task: Name | None = None) -> list[Match]:
@@ -216,13 +224,18 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
             raise CheckpointError(f"cannot write {folder} ({error.strerror}); choose another") from error
 
     @classmethod
-    def load(cls, path: Path | str) -> HPNClassifier:
-        """Read what :meth:`save` wrote.
+    def load(cls, path: Path | str, *, device: str = "auto") -> HPNClassifier:
+        """Read what :meth:`save` wrote, on this machine or another.
+
+        Args:
+            path: The folder.
+            device: Where it computes from now on, wherever it did before.
 
         Raises:
             CheckpointError: If there is nothing of the kind, or it is damaged or of a newer version.
+            ConfigError: If there is no such device.
         """
-        folder = Path(path)
+        folder, place = Path(path), choose_device(device)
         try:
             saved = load_checkpoint(folder)
         except CheckpointError as error:
@@ -230,9 +243,9 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
         if saved is None or "classifier" not in saved:
             raise CheckpointError(f"{folder} has no saved classifier; give the folder that save() was given")
         try:
-            model = cls(**saved["classifier"])
+            model = cls(device=device, **saved["classifier"])
             learner = EpisodicHPN(**saved["classifier"])
-            learner.load_state_dict(saved["learner"])
+            learner.to(place).load_state_dict(saved["learner"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise CheckpointError(f"{folder} is damaged ({error!r}); save the classifier again") from error
         model.learner_ = learner
@@ -282,7 +295,9 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
         validation: tuple[Numbers, Numbers] | None,
     ) -> EpisodicHPN:
         """A learner that knows what ``before`` knows and one episode more; ``before`` is left alone."""
-        params = resolve_params(type(self), self.get_params(), owner=type(self).__name__)
+        given = self.get_params()
+        place = choose_device(given.pop("device"))
+        params = resolve_params(HPNParams, given, owner=type(self).__name__)
         learner = EpisodicHPN(**params) if before is None else copy.deepcopy(before)
         changed = [key for key, value in learner.get_params().items() if params[key] != value]
         if changed:
@@ -291,4 +306,14 @@ class HPNClassifier(HPNParams, ClassifierMixin, BaseEstimator):  # type: ignore[
             )
         graph = read_graph(data, getattr(learner, "num_features_", None))
         train = read_labelled(nodes, y, graph.num_nodes)
+        learner.to(place)
         return learner.fit_episode(task, graph, train, read_validation(validation, graph.num_nodes, train))
+
+
+# scikit-learn reads hyper-parameters off the signature and does not follow ``**params``.
+HPNClassifier.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *declared_params(HPNClassifier).values(),
+    ]
+)

@@ -11,25 +11,28 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hpn.datasets import Graph
-from hpn.errors import ConfigError
-from hpn.experiment import away, cluster
+from hpn.errors import CheckpointError, ConfigError, DataError
+from hpn.experiment import away, ray_calls, trials
 from hpn.experiment.away import read_files, run_there, write_files
 from hpn.experiment.checkpoint import load_checkpoint
-from hpn.experiment.cluster import Cluster, check_address
+from hpn.experiment.cluster import Cluster, open_cluster
+from hpn.experiment.computing import Computing
 from hpn.experiment.config import RunConfig, resolve_config
 from hpn.experiment.graphs import graphs
 from hpn.experiment.jobs import Job, JobEnd, run_job
-from hpn.experiment.parallel import one_thread
+from hpn.experiment.parallel import WorkerError, one_thread
+from hpn.experiment.ray_calls import check_address, quiet
 from hpn.experiment.runner import is_finished, run_seed
+from hpn.experiment.trials import Job as Trial
+from hpn.experiment.trials import evaluate_job
 from hpn.experiment.watch import Watcher
 
 TASKS = [[0, 1], [2, 3], [4, 5]]
@@ -207,101 +210,20 @@ def test_nobody_listens() -> None:
     ],
 )
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, probe: str, wait: float, message: str) -> None:
-    monkeypatch.setattr(cluster, "PROBE", probe)
+    monkeypatch.setattr(ray_calls, "PROBE", probe)
     with pytest.raises(ConfigError, match=message):
         check_address("auto", wait)
 
 
-class FakeRay:
-    """Ray that runs a task when its answer is waited for, the latest first."""
-
-    def __init__(self, cpus: int = 1) -> None:
-        self.cpus = cpus
-        self.begun: list[Any] = []
-        self.most = 0
-        self.answers: dict[object, Callable[[], Any]] = {}
-        self.options: dict[str, Any] = {}
-        self.places: list[str] = []
-        self.stored: list[Any] = []
-        self.cancelled = 0
-        self.connected = False
-        self.dies: type[Exception] | None = None
-
-        class RayError(Exception): ...
-
-        class RayTaskError(RayError): ...
-
-        class OutOfMemoryError(RayError): ...
-
-        class WorkerCrashedError(RayError): ...
-
-        self.exceptions = SimpleNamespace(**{kind.__name__: kind for kind in (
-            RayError, RayTaskError, OutOfMemoryError, WorkerCrashedError
-        )})  # fmt: skip
-
-    def is_initialized(self) -> bool:
-        return self.connected
-
-    def init(self, **options: Any) -> SimpleNamespace:
-        warnings.warn("Tip: in future versions …", FutureWarning, stacklevel=1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.options, self.connected = options, True
-        self.places = os.environ["PYTHONPATH"].split(os.pathsep)
-        return SimpleNamespace(address_info={"session_dir": "no such folder"})
-
-    def shutdown(self) -> None:
-        self.connected = False
-
-    def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": float(self.cpus)}
-
-    def put(self, thing: Any) -> Any:
-        self.stored.append(thing)
-        return thing
-
-    def remote(self, **options: Any) -> Callable[[Any], SimpleNamespace]:
-        assert options == {"num_cpus": 1, "max_retries": 2}
-        return lambda function: SimpleNamespace(remote=lambda *given: self._begin(function, given))
-
-    def _begin(self, function: Callable[..., Any], given: tuple[Any, ...]) -> object:
-        answer = object()
-        self.begun.append(given)
-        self.answers[answer] = lambda: function(*given)
-        self.most = max(self.most, len(self.answers))
-        return answer
-
-    def wait(self, answers: list[object], **_: Any) -> tuple[list[object], list[object]]:
-        return answers[-1:], answers[:-1]
-
-    def get(self, answer: Any) -> Any:
-        if isinstance(answer, Graph):
-            return answer
-        if self.dies:
-            del self.answers[answer]
-            raise self.dies("first line\nModuleNotFoundError: No module named 'hpn'")
-        return self.answers.pop(answer)()
-
-    def cancel(self, answer: object, *, force: bool) -> None:
-        assert force
-        del self.answers[answer]
-        self.cancelled += 1
-
-
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
-    ray = FakeRay()
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    return ray
-
-
-def test_jobs_begin_in_order_a_few_at_a_time_and_one_graph_is_sent(fake: FakeRay, job: Job) -> None:
+def test_jobs_begin_in_order_a_few_at_a_time_and_one_graph_is_sent(fake: Any, job: Job) -> None:
     jobs = [replace(job, seed=seed, folder=job.folder.with_name(f"seed-{seed}")) for seed in range(7)]
     jobs[2] = replace(jobs[2], config=replace(job.config, tasks=((0, 99),)))
     ends: dict[int, JobEnd] = {}
     handler = signal.getsignal(signal.SIGTERM)
     with Cluster("local") as there:
         assert signal.getsignal(signal.SIGTERM) is handler
-        assert there.num_cpus == 1
+        assert there.num_jobs == 1
+        assert fake.needs == {"num_cpus": 1, "max_retries": 2}
         there(jobs, on_done=ends.__setitem__)
         there(jobs[:1], on_done=ends.__setitem__)
         with pytest.raises(ConfigError, match="in use in this process"), Cluster("local"):
@@ -328,7 +250,7 @@ def test_jobs_begin_in_order_a_few_at_a_time_and_one_graph_is_sent(fake: FakeRay
         ("RayTaskError", "No module named 'hpn'; every machine of the cluster needs hpn"),
     ],
 )
-def test_a_worker_that_dies_fails_its_job_alone(fake: FakeRay, job: Job, kind: str, message: str) -> None:
+def test_a_worker_that_dies_fails_its_job_alone(fake: Any, job: Job, kind: str, message: str) -> None:
     ends: dict[int, JobEnd] = {}
     fake.dies = getattr(fake.exceptions, kind)
 
@@ -344,7 +266,7 @@ def test_a_worker_that_dies_fails_its_job_alone(fake: FakeRay, job: Job, kind: s
         raise ConfigError(errors[0])
 
 
-def test_what_cannot_be_sent_or_written_fails_its_job_alone(fake: FakeRay, job: Job, tmp_path: Path) -> None:
+def test_what_cannot_be_sent_or_written_fails_its_job_alone(fake: Any, job: Job, tmp_path: Path) -> None:
     lost = replace(job, folder=tmp_path / "no run" / "seed-0")
     other = replace(job, config=replace(job.config, data_sha256="other"))
     ends: dict[int, JobEnd] = {}
@@ -356,7 +278,7 @@ def test_what_cannot_be_sent_or_written_fails_its_job_alone(fake: FakeRay, job: 
     assert ends[2].error is None
 
 
-def test_an_exception_here_cancels_what_runs(fake: FakeRay, job: Job) -> None:
+def test_an_exception_here_cancels_what_runs(fake: Any, job: Job) -> None:
     def stop(*_: Any) -> None:
         raise Interrupted
 
@@ -368,14 +290,56 @@ def test_an_exception_here_cancels_what_runs(fake: FakeRay, job: Job) -> None:
     assert not fake.connected
 
 
-def test_a_cluster_that_is_lost_is_told_on_one_line(fake: FakeRay, job: Job) -> None:
+def test_a_cluster_that_is_lost_is_told_on_one_line(fake: Any, job: Job) -> None:
     def gone(*_: Any, **__: Any) -> Any:
         raise ConnectionError("client is\ndisconnected")
 
-    fake.wait = gone  # type: ignore[method-assign]
+    fake.wait = gone
     message = r"^lost the Ray cluster local \(ConnectionError: client is disconnected\)$"
     with pytest.raises(ConfigError, match=message), Cluster("local") as there:
         there([job], on_done=lambda *_: None)
+
+
+def test_a_job_takes_a_gpu_if_the_cluster_is_told_so(fake: Any, job: Job) -> None:
+    message = "^the Ray cluster local has no GPU; leave the device to it, or say cpu$"
+    with pytest.raises(ConfigError, match=message), open_cluster("local", Computing("cuda")):
+        pass
+    assert not fake.connected
+    fake.gpus, fake.cpus = 2, 8
+    with open_cluster("local", Computing("cuda")) as there:
+        assert there is not None
+        assert there.num_jobs == 2
+    assert fake.needs == {"num_cpus": 1, "num_gpus": 1, "max_retries": 2}
+    with open_cluster(None, Computing("cuda")) as there:
+        assert there is None
+
+
+def test_a_function_gives_its_results_or_the_first_error_and_folders_travel(fake: Any, job: Job) -> None:
+    results: dict[int, Any] = {}
+    trial = Trial(job.config, 0, None)
+    final = Trial(job.config, 0, None, job.folder)
+    with Cluster("local") as there:
+        there.run(evaluate_job, [trial, replace(trial, seed=1)], on_done=results.__setitem__)
+        assert [results[seed].am for seed in (0, 1)] == [
+            evaluate_job(replace(trial, seed=seed)).am for seed in (0, 1)
+        ]
+        there.run(trials.run_job, [final], on_done=results.__setitem__)
+        assert numbers(read_files(job.folder)) == numbers(run_here(job, "here"))
+        for kind, error in {
+            "OutOfMemoryError": "too little memory",
+            "WorkerCrashedError": "it ran on died",
+        }.items():
+            fake.dies = getattr(fake.exceptions, kind)
+            with pytest.raises(WorkerError, match=error):
+                there.run(evaluate_job, [trial], on_done=results.__setitem__)
+        fake.dies = lambda _: fake.exceptions.RayTaskError(DataError("no such node"))
+        with pytest.raises(DataError, match=r"^no such node$"):
+            there.run(evaluate_job, [trial], on_done=results.__setitem__)
+        fake.dies = None
+        (job.folder / "checkpoint.json").write_text("{")
+        (job.folder / "result.json").unlink()
+        with pytest.raises(CheckpointError, match=str(job.folder / "checkpoint.json")):
+            there.run(trials.run_job, [final], on_done=results.__setitem__)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -389,7 +353,7 @@ def test_a_signal_during_a_call_of_ray_is_raised_after_it(kind: signal.Signals) 
 
     before = signal.signal(kind, interrupt)
     try:
-        with pytest.raises(Interrupted), cluster._quiet():
+        with pytest.raises(Interrupted), quiet():
             call()
         assert signal.getsignal(kind) is interrupt
     finally:
@@ -401,7 +365,7 @@ def test_a_signal_during_a_call_of_ray_is_raised_after_it(kind: signal.Signals) 
 def test_a_signal_that_the_handler_of_ray_takes_is_raised_all_the_same() -> None:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        with pytest.raises(Interrupted), cluster._quiet():
+        with pytest.raises(Interrupted), quiet():
             sys.exit(15)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -411,7 +375,7 @@ def test_ray_may_be_called_from_any_thread() -> None:
     done: list[bool] = []
 
     def call() -> None:
-        with cluster._quiet():
+        with quiet():
             warnings.warn("not shown", FutureWarning, stacklevel=1)
         done.append(True)
 
@@ -437,13 +401,14 @@ def test_a_cluster_gives_the_results_of_this_machine_and_ends(job: Job, tmp_path
     ]
     ends: dict[int, JobEnd] = {}
     processes: set[Any] = set()
+    others = set(psutil.Process().children(recursive=True))
 
     def done(index: int, end: JobEnd) -> None:
         ends[index] = end
-        processes.update(psutil.Process().children(recursive=True))
+        processes.update({*psutil.Process().children(recursive=True)} - others)
 
     with Cluster("local") as there:
-        assert there.num_cpus >= 1
+        assert there.num_jobs >= 1
         there(jobs, on_done=done)
     assert "no class 99" in (ends.pop(1).error or "")
     assert {index: end.error for index, end in ends.items()} == {0: None, 2: None, 3: None}

@@ -367,3 +367,16 @@ def test_the_command_repeats_it_and_its_folder_depends_on_the_protocol(tmp_path:
     assert quick(tmp_path, **ncm)["out"] == first["out"]
     assert quick(tmp_path, **ncm, edges="seen")["out"] != first["out"]
     assert quick(tmp_path, **ncm, out=tmp_path / "here")["out"] == str(tmp_path / "here")
+
+
+def test_a_cluster_gives_the_table_of_this_machine(tmp_path: Path, fake: Any) -> None:
+    here, there = quick(tmp_path / "here"), quick(tmp_path / "there", ray="local")
+    assert scores(there) == scores(here)
+    assert len(fake.begun) == 2
+    assert there["command"] == here["command"], "where it ran is no part of what was run"
+
+
+@pytest.mark.slow
+def test_a_real_cluster_gives_the_table_of_this_machine(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    assert scores(quick(tmp_path / "there", ray="local")) == scores(quick(tmp_path / "here"))

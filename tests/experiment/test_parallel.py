@@ -131,3 +131,9 @@ def alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_workers_know_their_numbers() -> None:
+    number = "__import__('hpn.experiment.parallel').experiment.parallel.worker_number()"
+    assert set(collect([f"(__import__('time').sleep(0.2), {number})[1]"] * 4, 2)) == {0, 1}
+    assert collect([number], 1) == [0]

@@ -12,7 +12,7 @@ from hpn.display import print_tuned
 from hpn.errors import ConfigError, RunFolderError
 from hpn.evaluation import evaluate
 from hpn.experiment import TuneProgress, TuneWatcher, run, tune
-from hpn.experiment import tuning as tuning_module
+from hpn.experiment import tune_search as search_module
 from hpn.experiment.published import Spread
 from hpn.experiment.recipes import read_recipe
 from hpn.experiment.trials import Evaluation, Job, TrialBook, evaluate_job
@@ -148,8 +148,8 @@ def test_a_finished_search_gives_its_result_again_and_may_get_more(
     def never(job: Job) -> Any:
         pytest.fail("nothing is left to do")
 
-    monkeypatch.setattr(tuning_module, "evaluate_job", never)
-    monkeypatch.setattr(tuning_module, "run_job", never)
+    monkeypatch.setattr(search_module, "evaluate_job", never)
+    monkeypatch.setattr(search_module, "run_job", never)
     assert quick(tmp_path) == first
 
 
@@ -230,7 +230,7 @@ def test_weights_that_are_no_numbers_are_a_failure(monkeypatch: pytest.MonkeyPat
 
 
 def test_of_equal_trials_the_first_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning_module, "evaluate_job", lambda _: Evaluation(50.0, None, 0.0))
+    monkeypatch.setattr(search_module, "evaluate_job", lambda _: Evaluation(50.0, None, 0.0))
     assert quick(tmp_path)["best"] == 0
 
 
@@ -242,7 +242,7 @@ def test_defaults_stay_unless_beaten_by_more_than_the_standard_error(
         return Evaluation(50.0 + gain * (job.config.params["max_hops"] == 2), None, 0.0)
 
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(1, 2, 3)})
-    monkeypatch.setattr(tuning_module, "evaluate_job", value)
+    monkeypatch.setattr(search_module, "evaluate_job", value)
     tuned = quick(tmp_path)
     assert (tuned["settings"] == {"max_hops": 2}) == is_chosen
     assert 0.5 < tuned["noise"] < 40
@@ -320,3 +320,31 @@ def test_a_damaged_book_is_named(tmp_path: Path) -> None:
     (tmp_path / "trials.jsonl").write_text("[]\n{}\n")
     with pytest.raises(RunFolderError, match=r"trials\.jsonl, line 1 cannot be read; use --fresh"):
         TrialBook(tmp_path / "trials.jsonl")
+
+
+def test_a_cluster_makes_no_difference(tmp_path: Path, fake: Any) -> None:
+    here, there = quick(tmp_path / "here", trials=3), quick(tmp_path / "there", trials=3, ray="local")
+    assert numbers(there) == numbers(here)
+    assert there["command"].replace(str(tmp_path), "") == here["command"].replace(str(tmp_path), "")
+    assert len(fake.begun) == 3 * 2 + 2, "every trial and every final seed"
+    assert not fake.connected
+
+
+@pytest.mark.slow
+def test_a_real_cluster_makes_no_difference(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    here, there = quick(tmp_path / "here", trials=3), quick(tmp_path / "there", trials=3, ray="local")
+    assert numbers(there) == numbers(here)
+
+
+def test_a_trial_computes_where_and_how_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, str]] = []
+    learn = NCM._learn
+
+    def spy(learner: NCM, *args: Any) -> None:
+        told.append((learner.device.type, learner.precision))
+        learn(learner, *args)
+
+    monkeypatch.setattr(NCM, "_learn", spy)
+    quick(tmp_path, trials=1, seeds=1, final_seeds=1, device="auto", precision="mixed")
+    assert set(told) == {("cpu", "mixed")}

@@ -12,7 +12,7 @@ from hpn.learners.hpn_params import PRESETS, Settings
 from hpn.learners.hpn_slots import QUERY_TURN, batches, hop_features, make_slots, most_similar
 from hpn.nn.extractors import MeanSlots, Slots
 from hpn.nn.network import PrototypeNetwork
-from hpn.nn.prototypes import unit
+from hpn.nn.snapping import unit
 from hpn.streams import GraphView
 
 NUM_NODES, NUM_FEATURES = 30, 6

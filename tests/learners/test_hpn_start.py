@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hpn.learners.hpn_start import SHARES, STEEPNESS, Labelled, Start, solve_start
 from hpn.nn.codes import Codes
-from hpn.nn.prototypes import unit
+from hpn.nn.snapping import unit
 
 NOISE, HALF, FULL = 0.0, 0.15, 3.0
 """How far class means are from zero, where the noise has length 1 in each direction."""

@@ -13,7 +13,9 @@ from torch.testing import assert_close
 from hpn.datasets import load_dataset
 from hpn.learners import HPN, Learner, Observer, Progress
 from hpn.learners.hpn_params import PRESETS, Settings
-from hpn.learners.hpn_training import MIXED, PULL_EVERY, Lesson, Trace, Training, _mix, _Move
+from hpn.learners.hpn_pieces import MIXED, Mix, Move
+from hpn.learners.hpn_steps import Lesson
+from hpn.learners.hpn_training import PULL_EVERY, Trace, Training
 from hpn.nn.extractors import MeanSlots
 from hpn.nn.losses import divergence_loss
 from hpn.nn.network import PrototypeNetwork, Selection
@@ -168,7 +170,7 @@ def test_prototypes_move_once_an_epoch_by_what_all_batches_told_them(monkeypatch
 
 
 def test_a_move_goes_on_when_prototypes_are_founded() -> None:
-    move = _Move()
+    move = Move()
     for gradient in (torch.ones(2, 3), torch.ones(4, 3), torch.ones(4, 3)):
         move.add(gradient)
     assert move.total is not None
@@ -264,8 +266,8 @@ def test_the_loss_is_what_it_is_said_to_be() -> None:
     y = training.lesson.target
     cls = torch.nn.functional.cross_entropy(passed.logits, y)
     dis = -sum(level.cosine.sum() for level in passed.levels) / len(y)
-    assert_close(training._loss(passed.logits, y, passed), cls + 0.5 * dis)
-    assert_close(training._loss(passed.logits, y, None), cls)
+    assert_close(training.steps.loss(passed.logits, y, passed), cls + 0.5 * dis)
+    assert_close(training.steps.loss(passed.logits, y, None), cls)
 
 
 @pytest.mark.parametrize("num_selected", [1, 2])
@@ -341,14 +343,14 @@ def test_establishing_covers_all_training_nodes_and_measures_their_embeddings() 
 def test_mixtures_lie_between_two_nodes() -> None:
     torch.manual_seed(0)
     raw = torch.eye(3).reshape(3, 1, 3).repeat(1, 2, 1)
-    mixed = _mix(raw)
+    mixed = Mix.draw(len(raw))(raw)
     assert mixed.shape == (MIXED, 2, 3)
     assert torch.equal(mixed[:, 0], mixed[:, 1]), "all slots of a node mix alike"
     assert_close(mixed.sum(dim=2), torch.ones(MIXED, 2))
     assert bool((mixed >= 0).all())
     assert bool(((mixed > 0).sum(dim=2) <= 2).all())
     assert bool(((mixed > 0.2) & (mixed < 0.8)).any())
-    assert len(_mix(raw.repeat(300, 1, 1))) == 900
+    assert len(Mix.draw(900)(raw.repeat(300, 1, 1))) == 900
 
 
 def test_only_a_solved_warm_up_mixes() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from hpn.learners.lesson import Lesson
 from hpn.nn import GCN
+from hpn.streams.views import FeatureRows
 
 NUM_NODES, NUM_TRAIN = 40, 23
 
@@ -94,3 +95,24 @@ def test_neighbours_are_drawn_in_batches_only(lesson: Lesson) -> None:
     (batch,) = few.batches(NUM_TRAIN)
     _, target = batch.adjacency[0]
     assert int(torch.bincount(target).max()) == 2, "a self-loop and one neighbour"
+
+
+def test_what_a_step_goes_over_is_moved_and_the_rest_stays(lesson: Lesson) -> None:
+    away = replace(lesson, device=torch.device("meta"))
+    steps = [*away.batches(None), *away.batches(9), *away.singles(2), *away.in_order(9)]
+    assert len(steps) == 1 + 3 + 2 + 3
+    for step in steps:
+        parts = [step.x, step.nodes, step.target, step.allowed, *step.adjacency]
+        assert all(part.is_meta for part in parts)
+    assert not any(part.is_meta for part in (away.x, away.nodes, away.target, *away.adjacency))
+    assert next(away.batches(None)) is next(away.batches(None)), "the whole is moved once"
+
+
+def test_features_that_are_fetched_are_those_in_memory(lesson: Lesson) -> None:
+    order = torch.randperm(NUM_NODES)
+    fetched = replace(lesson, features=FeatureRows(lesson.x[order].half(), order.argsort()))
+    for size in (None, 9):
+        for one, other in zip(fetched.in_order(size), lesson.in_order(size), strict=True):
+            assert one.x.dtype == torch.float32
+            assert torch.equal(one.x, other.x.half().float())
+            assert torch.equal(one.nodes, other.nodes)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hpn.nn import neighborhoods
 from hpn.nn.neighborhoods import NeighborSampler
+from hpn.streams import GraphView
 
 relaxed = settings(deadline=None, max_examples=60)
 
@@ -23,6 +24,11 @@ def graphs(draw: st.DrawFn) -> tuple[Tensor, int]:
 def undirected(pairs: list[tuple[int, int]]) -> Tensor:
     both = {edge for a, b in pairs if a != b for edge in ((a, b), (b, a))}
     return torch.tensor(sorted(both), dtype=torch.long).reshape(-1, 2).t()
+
+
+def compress(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    view = GraphView(torch.zeros(num_nodes, 1), edge_index)
+    return view.indptr, view.indices
 
 
 def rings(edge_index: Tensor, start: int, hops: int) -> list[set[int]]:
@@ -58,7 +64,9 @@ def test_draws_are_all_nodes_at_exactly_that_distance_and_the_node_itself_if_the
     graph: tuple[Tensor, int], seed: int
 ) -> None:
     edge_index, num_nodes = graph
-    drawn = NeighborSampler(edge_index, num_nodes, (1, 1, 1), seed).draw(torch.arange(num_nodes), rounds=400)
+    drawn = NeighborSampler(*compress(edge_index, num_nodes), (1, 1, 1), seed).draw(
+        torch.arange(num_nodes), rounds=400
+    )
     for node in range(num_nodes):
         for hop, ring in enumerate(rings(edge_index, node, hops=3)):
             assert set(drawn[:, node, hop].tolist()) == (ring or {node})
@@ -68,7 +76,7 @@ def test_draws_are_all_nodes_at_exactly_that_distance_and_the_node_itself_if_the
 @given(graphs(), st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_slots_are_in_order_of_hops(graph: tuple[Tensor, int], counts: list[int]) -> None:
     edge_index, num_nodes = graph
-    drawn = NeighborSampler(edge_index, num_nodes, counts).draw(torch.arange(num_nodes), rounds=2)
+    drawn = NeighborSampler(*compress(edge_index, num_nodes), counts).draw(torch.arange(num_nodes), rounds=2)
     assert drawn.shape == (2, num_nodes, sum(counts))
     for node in range(num_nodes):
         hops = drawn[:, node].split(counts, dim=1)
@@ -77,7 +85,7 @@ def test_slots_are_in_order_of_hops(graph: tuple[Tensor, int], counts: list[int]
 
 
 def test_every_node_of_a_ring_is_as_likely_as_every_other() -> None:
-    sampler = NeighborSampler(star(8), 9, counts=(3, 2))
+    sampler = NeighborSampler(*compress(star(8), 9), counts=(3, 2))
     drawn = sampler.draw(torch.arange(9), rounds=8000)
     centre = drawn[:, 0, :3] - 1
     for slot in range(3):
@@ -88,7 +96,7 @@ def test_every_node_of_a_ring_is_as_likely_as_every_other() -> None:
 
 
 def test_slots_rounds_and_nodes_are_independent() -> None:
-    drawn = NeighborSampler(star(8), 9, counts=(2, 1)).draw(torch.arange(9), rounds=16_000)
+    drawn = NeighborSampler(*compress(star(8), 9), counts=(2, 1)).draw(torch.arange(9), rounds=16_000)
     centre, leaf = drawn[:, 0, :2] - 1, drawn[:, 1, 2] - 2
     between_slots = centre[:, 0] * 8 + centre[:, 1]
     between_rounds = centre[:-1, 0] * 8 + centre[1:, 0]
@@ -98,7 +106,7 @@ def test_slots_rounds_and_nodes_are_independent() -> None:
 
 
 def test_a_draw_does_not_depend_on_what_else_is_asked() -> None:
-    sampler = NeighborSampler(random_graph(), 40, counts=(3, 4), seed=1)
+    sampler = NeighborSampler(*compress(random_graph(), 40), counts=(3, 4), seed=1)
     every = sampler.draw(torch.arange(40), rounds=6)
     asked = torch.tensor([31, 2, 2, 17])
     assert torch.equal(sampler.draw(asked, rounds=6), every[:, asked])
@@ -109,7 +117,7 @@ def test_a_draw_does_not_depend_on_what_else_is_asked() -> None:
 
 @pytest.mark.parametrize("walks", [1, 7, 60])
 def test_chunks_change_nothing(walks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = NeighborSampler(random_graph(), 40, counts=(3, 4, 2))
+    sampler = NeighborSampler(*compress(random_graph(), 40), counts=(3, 4, 2))
     nodes = torch.randperm(40, generator=torch.Generator().manual_seed(1))
     whole = sampler.draw(nodes, rounds=3)
     assert len(list(sampler._chunks(nodes.numpy()))) == 1
@@ -122,7 +130,10 @@ def test_chunks_change_nothing(walks: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_seed_decides() -> None:
     edge_index, nodes = random_graph(), torch.arange(40)
-    draws = [NeighborSampler(edge_index, 40, (3, 4), seed).draw(nodes, rounds=2) for seed in (0, 0, 1, -1)]
+    draws = [
+        NeighborSampler(*compress(edge_index, 40), (3, 4), seed).draw(nodes, rounds=2)
+        for seed in (0, 0, 1, -1)
+    ]
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
     assert not torch.equal(draws[0], draws[3])
@@ -131,5 +142,7 @@ def test_the_seed_decides() -> None:
 def test_an_edge_given_twice_counts_once() -> None:
     edge_index, nodes = star(8), torch.arange(9)
     twice = torch.cat([edge_index, edge_index[:, :5]], dim=1)
-    once, again = (NeighborSampler(edges, 9, (3, 3)).draw(nodes, rounds=20) for edges in (edge_index, twice))
+    once, again = (
+        NeighborSampler(*compress(edges, 9), (3, 3)).draw(nodes, rounds=20) for edges in (edge_index, twice)
+    )
     assert torch.equal(once, again)

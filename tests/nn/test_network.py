@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from hpn.nn.losses import classification_loss, distance_loss
 from hpn.nn.network import Levels, Pass, PrototypeNetwork, Selection
-from hpn.nn.prototypes import unit
+from hpn.nn.snapping import unit
 
 NUM_SLOTS, DIM = 3, 4
 

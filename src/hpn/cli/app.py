@@ -6,12 +6,13 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpn import __version__
-from hpn.errors import HPNError
+from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -35,24 +36,40 @@ def root(
 
 
 def main() -> None:
-    """Run the command line: exit code 0 done, 2 a wrong argument or bad data, 1 anything else."""
+    """Run the command line: exit code 0 done, 2 a wrong argument or bad data, 1 anything else.
+
+    Of several processes that ``torchrun`` started, the first speaks for all.
+    """
     logging.captureWarnings(True)
+    if is_assistant():
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for as long as this runs)
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, _interrupt)
     try:
         code = app(standalone_mode=False)
+    except SaidElsewhereError:
+        code = 2
+    except ProcessesError as error:
+        code = fail(str(error), 1)
     except HPNError as error:
         code = fail(str(error), 2)
     except typer.TyperException as error:
         code = fail(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
     except Interrupted:
-        code = fail("interrupted; the same command goes on from the last checkpoint", 1)
+        code = (
+            1 if is_assistant() else fail("interrupted; the same command goes on from the last checkpoint", 1)
+        )
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
         code = fail(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def is_assistant() -> bool:
+    """Whether another process of the same job speaks for this one."""
+    return int(os.environ.get("RANK", "0")) > 0 and "WORLD_SIZE" in os.environ
 
 
 class Interrupted(BaseException):

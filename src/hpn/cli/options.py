@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hpn.cli.app import is_assistant
 from hpn.errors import ConfigError
 
 DataRoot = Annotated[
@@ -28,6 +29,16 @@ ClassesPerTask = Annotated[int | None, typer.Option(metavar="N", help="Default 2
 Seeds = Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")]
 Seed = Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")]
 NumWorkers = Annotated[int | None, typer.Option(metavar="W", help="Processes; default all cores.")]
+Ray = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
+]
+Device = Annotated[
+    str,
+    typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one."),
+]
+Precision = Annotated[
+    str, typer.Option(metavar="PRECISION", help="float32, or mixed: networks compute in bfloat16.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
 
@@ -36,6 +47,7 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
     from hpn import experiment, progress
 
+    quiet = quiet or is_assistant()
     watchers: dict[str, tuple[Any, Any, Any]] = {
         "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),
         "compare": (experiment.BatchWatcher, progress.LiveComparison, progress.PlainComparison),
@@ -50,6 +62,15 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     else:
         context = contextlib.nullcontext(silent() if quiet else plain())
     return context
+
+
+def chosen_workers(workers: int | None, ray: str | None, option: str = "--workers") -> int:
+    """How many processes; on a cluster that is not for the user to say."""
+    from hpn.experiment.parallel import default_workers
+
+    if ray is not None and workers is not None:
+        raise ConfigError(f"give {option} N or --ray ADDRESS, not both: a cluster uses the cores it has")
+    return default_workers() if workers is None else workers
 
 
 def chosen_recipe(file: Path | None, no_recipe: bool) -> Path | str | None:

@@ -10,7 +10,18 @@ import typer
 import typer.core
 
 from hpn.cli.app import app, fail
-from hpn.cli.options import AsJson, DataRoot, Quiet, Seed, chosen_seeds, watching
+from hpn.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Precision,
+    Quiet,
+    Ray,
+    Seed,
+    chosen_seeds,
+    chosen_workers,
+    watching,
+)
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,9 +51,9 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; default all cores.")] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
-    ] = None,
+    ray: Ray = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages go.")] = Path("docs/reproduction"),
     data_root: DataRoot = None,
@@ -56,22 +67,22 @@ def reproduce(
     share their runs, also with run and compare. Data sets that an earlier call put on a page stay there.
     """
     from hpn import display, reproduction
-    from hpn.experiment.parallel import default_workers
 
     if LIST in names:
         if len(names) > 1:
             raise ConfigError("list goes alone; leave the other names out")
         _list(as_json)
         return
-    if ray is not None and jobs is not None:
-        raise ConfigError("give --jobs N or --ray ADDRESS, not both: a cluster uses the cores it has")
+    workers = chosen_workers(jobs, ray, "--jobs")
     with watching("reproduce", quiet) as watcher:
         done = reproduction.reproduce(
             names,
             datasets=datasets,
             seeds=5 if seeds is None and not seed else chosen_seeds(seeds, seed),
-            workers=default_workers() if jobs is None else jobs,
+            workers=workers,
             ray=ray,
+            device=device,
+            precision=precision,
             runs=runs,
             out=out,
             data_root=data_root,

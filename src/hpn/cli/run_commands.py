@@ -15,17 +15,21 @@ from hpn.cli.options import (
     ClassesPerTask,
     DataRoot,
     Dataset,
+    Device,
     Edges,
     Evaluate,
     Method,
     NumWorkers,
+    Precision,
     Quiet,
+    Ray,
     Scenario,
     Seed,
     Seeds,
     Tasks,
     chosen_recipe,
     chosen_seeds,
+    chosen_workers,
     read_settings,
     watching,
 )
@@ -54,6 +58,8 @@ def run(
     views: Annotated[
         bool, typer.Option("--views", help="Also draw the test nodes after each task (t-SNE); for hpn.")
     ] = False,
+    device: Device = "auto",
+    precision: Precision = "float32",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
@@ -80,6 +86,8 @@ def run(
             settings=read_settings(set_ or []),
             recipe=chosen_recipe(recipe, no_recipe),
             views=views,
+            device=device,
+            precision=precision,
             out=out,
             data_root=data_root,
             fresh=fresh,
@@ -112,6 +120,9 @@ def compare(
     ] = None,
     no_recipe: Annotated[bool, typer.Option("--no-recipe", help="The learners' defaults.")] = False,
     workers: NumWorkers = None,
+    ray: Ray = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the tables go.")] = None,
     data_root: DataRoot = None,
@@ -125,7 +136,6 @@ def compare(
     where an interrupted one stopped.
     """
     from hpn import display, experiment
-    from hpn.experiment.parallel import default_workers
     from hpn.report.comparison import write_comparison
 
     with watching("compare", quiet) as watcher:
@@ -141,7 +151,10 @@ def compare(
             seeds=chosen_seeds(seeds, seed),
             settings=read_settings(set_ or []),
             use_recipes=not no_recipe,
-            workers=default_workers() if workers is None else workers,
+            workers=chosen_workers(workers, ray),
+            ray=ray,
+            device=device,
+            precision=precision,
             runs=runs,
             out=out,
             data_root=data_root,
@@ -177,6 +190,9 @@ def tune(
         typer.Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION."),
     ] = None,
     workers: NumWorkers = None,
+    ray: Ray = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the search.")] = None,
     recipe_out: Annotated[Path | None, typer.Option(metavar="FILE", help="A copy of the recipe.")] = None,
     data_root: DataRoot = None,
@@ -190,7 +206,6 @@ def tune(
     an interrupted one stopped.
     """
     from hpn import display, experiment
-    from hpn.experiment.parallel import default_workers
 
     with watching("tune", quiet) as watcher:
         tuned = experiment.tune(
@@ -206,7 +221,10 @@ def tune(
             tasks=tasks,
             classes_per_task=classes_per_task,
             settings=read_settings(set_ or []),
-            workers=default_workers() if workers is None else workers,
+            workers=chosen_workers(workers, ray),
+            ray=ray,
+            device=device,
+            precision=precision,
             out=out,
             recipe_out=recipe_out,
             data_root=data_root,

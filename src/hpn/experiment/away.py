@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 from hpn.datasets import Graph
+from hpn.errors import ConfigError, HPNError
 from hpn.experiment.checkpoint import NAME as CHECKPOINT
-from hpn.experiment.config import installed_versions
+from hpn.experiment.config import RunConfig, installed_versions
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import RESULT
 from hpn.experiment.graphs import graphs, keep_graph
 from hpn.experiment.jobs import Job, JobEnd, run_job
 from hpn.experiment.parallel import one_thread
+
+Result = TypeVar("Result")
 
 
 def run_there(
@@ -31,11 +35,10 @@ def run_there(
     Returns:
         How it ended and, if it went well, what its folder is to hold.
     """
-    different = _differences(there=installed_versions(), here=job.config.versions)
-    if different:
-        return JobEnd(f"{socket.gethostname()} has other versions: {different}", 0.0), {}
-    if job.config.data_sha256 not in graphs:
-        keep_graph(job.config.data_sha256, load())
+    try:
+        _prepare(job.config, load)
+    except ConfigError as error:
+        return JobEnd(str(error), 0.0), {}
     with TemporaryDirectory(prefix="hpn-") as place, one_thread():
         folder = Path(place) / job.folder.name
         write_files(folder, files)
@@ -43,6 +46,41 @@ def run_there(
         if end.error is not None:
             return replace(end, error=end.error.replace(str(folder), str(job.folder))), {}
         return end, read_files(folder)
+
+
+def answer_there(
+    function: Callable[[Any], Result], job: Any, files: Mapping[str, bytes], load: Callable[[], Graph]
+) -> tuple[Result, dict[str, bytes]]:
+    """``function(job)`` on another machine, and what the folder of the job is to hold, if it has one.
+
+    Args:
+        function: What to do with the job.
+        job: The job; its folder, if any, and its data are on another machine.
+        files: What its folder holds.
+        load: Gets the graph; called if this process does not have it.
+
+    Raises:
+        ConfigError: If this machine has other versions.
+    """
+    _prepare(job.config, load)
+    with TemporaryDirectory(prefix="hpn-") as place, one_thread():
+        if job.folder is None:
+            return function(job), {}
+        folder = Path(place) / job.folder.name
+        write_files(folder, files)
+        try:
+            result = function(replace(job, folder=folder))
+        except HPNError as error:
+            raise type(error)(str(error).replace(str(folder), str(job.folder))) from error
+        return result, read_files(folder)
+
+
+def _prepare(config: RunConfig, load: Callable[[], Graph]) -> None:
+    different = _differences(there=installed_versions(), here=config.versions)
+    if different:
+        raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
+    if config.data_sha256 not in graphs:
+        keep_graph(config.data_sha256, load())
 
 
 def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
+from hpn.experiment.cluster import Cluster
+from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder
 from hpn.experiment.graphs import graphs
-from hpn.experiment.jobs import Batch, BatchWatcher, Execute, Job, reason
+from hpn.experiment.jobs import Batch, BatchWatcher, Job, reason
 from hpn.experiment.runner import combine_finished, is_finished
 from hpn.experiment.views import VIEWS, combine_views
 
@@ -34,6 +36,7 @@ class CellRun:
         graph: Its data.
         name: What to call it in progress displays; by default method and backbone.
         views: Whether the test nodes are drawn after each task as well.
+        computing: Where and how its learners compute.
     """
 
     config: RunConfig
@@ -43,6 +46,7 @@ class CellRun:
     graph: Graph = field(repr=False)
     name: str | None = None
     views: bool = False
+    computing: Computing = ON_CPU
     missing: set[int] = field(default_factory=set)
     result: dict[str, Any] | None = None
     error: str | None = None
@@ -66,6 +70,7 @@ class CellRun:
                 self.graph.num_nodes,
                 self.name,
                 self.views,
+                self.computing,
             )
             for seed in sorted(self.missing)
         ]
@@ -111,7 +116,7 @@ def run_cells(
     workers: int,
     fresh: bool,
     watcher: BatchWatcher,
-    execute: Execute | None = None,
+    cluster: Cluster | None = None,
 ) -> None:
     """Run the seeds that are missing, so that every cell has its result or its error.
 
@@ -120,7 +125,7 @@ def run_cells(
         workers: How many processes.
         fresh: Delete what the run folders hold.
         watcher: Is told how far it is.
-        execute: Where jobs run, if not in processes of this machine.
+        cluster: Where jobs run instead.
     """
     with contextlib.ExitStack() as folders:
         owners: dict[Job, CellRun] = {}
@@ -130,5 +135,6 @@ def run_cells(
             graphs[cell.config.data_sha256] = cell.graph
         folders.callback(graphs.clear)
         total = sum(len(cell.seeds) for cell in cells)
-        batch = Batch(list(owners), workers=workers, total=total, watcher=watcher, execute=execute)
+        width = workers if cluster is None else cluster.num_jobs
+        batch = Batch(list(owners), workers=width, total=total, watcher=watcher, execute=cluster)
         batch.run(lambda job, error: owners[job].job_ended(job, error))

@@ -9,48 +9,35 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from hpn.errors import ConfigError
-from hpn.experiment.away import read_files, run_there, write_files
+from hpn.errors import ConfigError, HPNError
+from hpn.experiment.away import answer_there, read_files, run_there, write_files
+from hpn.experiment.computing import Computing
 from hpn.experiment.graphs import load_once
 from hpn.experiment.jobs import Job, JobEnd, reason
-from hpn.experiment.parallel import default_workers
+from hpn.experiment.parallel import WorkerError, default_workers
+from hpn.experiment.ray_calls import MAX_RETRIES, RAY_SETTINGS, check_address, environment, import_ray, quiet
+
+AnyJob = TypeVar("AnyJob")
+Result = TypeVar("Result")
 
 LOCAL = "local"
 JOBS_A_CPU = 4
 """So many jobs are in the hands of the cluster at a time."""
-MAX_RETRIES = 2
-"""How often a job begins again whose worker or machine died."""
 WAIT = 30.0
 """Seconds in which a cluster has to answer."""
 POLL = 0.2
 """Seconds after which a signal that came while Ray was waiting is looked at."""
 OBJECT_STORE = 256 * 2**20
 """Bytes of shared memory for graphs on this machine; larger ones go to disk."""
-RAY_SETTINGS = {
-    "RAY_task_oom_retries": str(MAX_RETRIES),  # without end, if not set
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # or the deaths of workers are told on standard output
-}
-"""What Ray reads from the environment when it is imported and when it connects."""
-PROBE = """
-import sys, ray
-try:
-    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
-except Exception as error:
-    sys.exit(" ".join(f"{type(error).__name__}: {error}".split()))
-"""
 
 
 class Cluster:
@@ -62,14 +49,16 @@ class Cluster:
     Args:
         address: As ``ray.init`` takes it: ``auto``, ``HOST:6379`` or ``ray://HOST:10001``; ``local`` stands
             for a new cluster on this machine, which ends with the block.
+        gpus: Whether a job takes a GPU as well.
         wait: Seconds in which the cluster has to answer.
 
     Raises:
-        ConfigError: On entry, if Ray is not installed or the cluster cannot be reached.
+        ConfigError: On entry, if Ray is not installed, the cluster cannot be reached or has no GPU.
     """
 
-    def __init__(self, address: str, *, wait: float = WAIT) -> None:
+    def __init__(self, address: str, *, gpus: bool = False, wait: float = WAIT) -> None:
         self.address = address
+        self.gpus = gpus
         self.wait = wait
         self._ray: Any = None
         self._task: Any = None
@@ -77,13 +66,13 @@ class Cluster:
         self._session: str | None = None
 
     def __enter__(self) -> Cluster:
-        self._ray = _import_ray()
+        self._ray = import_ray()
         if self._ray.is_initialized():
             raise ConfigError("Ray is in use in this process already; call ray.shutdown() first")
         if self.address != LOCAL:
             check_address(self.address, self.wait)
         try:
-            with _quiet():
+            with quiet():
                 self._connect()
         except BaseException:
             self._disconnect()
@@ -96,10 +85,9 @@ class Cluster:
         self._disconnect()
 
     @property
-    def num_cpus(self) -> int:
-        """CPUs of the cluster as it is now, at least one."""
-        with self._reachable():
-            return max(1, int(self._ray.cluster_resources().get("CPU", 0)))
+    def num_jobs(self) -> int:
+        """Jobs that the cluster runs at a time as it is now: one for each CPU, or GPU; at least one."""
+        return max(1, self._count("GPU" if self.gpus else "CPU"))
 
     def __call__(self, jobs: Sequence[Job], *, on_done: Callable[[int, JobEnd], None]) -> None:
         """Run all jobs, begun in order; see :class:`~hpn.experiment.jobs.Execute`.
@@ -107,27 +95,67 @@ class Cluster:
         Raises:
             ConfigError: If the cluster is lost.
         """
+        self._share_out(
+            jobs,
+            run_there,
+            on_answer=lambda index, answer: on_done(index, self._end(jobs[index], answer)),
+            on_error=lambda index, error: on_done(index, JobEnd(reason(error), 0.0)),
+        )
+
+    def run(
+        self,
+        function: Callable[[AnyJob], Result],
+        jobs: Sequence[AnyJob],
+        *,
+        on_done: Callable[[int, Result], None],
+    ) -> None:
+        """Run ``function(job)`` for every job, as :class:`~hpn.experiment.parallel.Workers` do.
+
+        A job has ``config``, ``data_root`` and ``folder``; what its folder holds, if there is one, travels.
+
+        Raises:
+            WorkerError: If a worker or machine dies too often, or a job raises what is not meant for people.
+            HPNError: The first one that a job raises, or that the cluster is lost.
+        """
+
+        def fail(_: int, error: Exception) -> None:
+            raise error
+
+        self._share_out(
+            jobs,
+            partial(answer_there, function),
+            on_answer=lambda index, answer: on_done(index, self._result(jobs[index], answer)),
+            on_error=fail,
+        )
+
+    def _share_out(
+        self,
+        jobs: Sequence[Any],
+        there: Callable[..., Any],
+        *,
+        on_answer: Callable[[int, Any], None],
+        on_error: Callable[[int, Exception], None],
+    ) -> None:
         waiting = iter(enumerate(jobs))
         running: dict[Any, int] = {}
         try:
             while True:
-                for index, job in islice(waiting, max(0, self.num_cpus * JOBS_A_CPU - len(running))):
+                for index, job in islice(waiting, max(0, self.num_jobs * JOBS_A_CPU - len(running))):
                     try:
-                        running[self._submit(job)] = index
+                        running[self._submit(job, there)] = index
                     except Exception as error:  # its data or its folder cannot be read
-                        on_done(index, JobEnd(reason(error), 0.0))
+                        on_error(index, error)
                 if not running:
                     return
                 for answer in self._answers(list(running)):
-                    index = running.pop(answer)
-                    on_done(index, self._finish(jobs[index], answer))
+                    on_answer(running.pop(answer), answer)
         except BaseException:
             self._cancel(running)
             raise
 
     def _connect(self) -> None:
         options: dict[str, Any] = {}
-        environment = RAY_SETTINGS
+        variables = RAY_SETTINGS
         if self.address == LOCAL:
             options = {
                 "num_cpus": default_workers(),
@@ -136,34 +164,43 @@ class Cluster:
             }
             # Workers are to find what this process finds, the source folder of hpn included.
             places = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-            environment = {**RAY_SETTINGS, "PYTHONPATH": places}
+            variables = {**RAY_SETTINGS, "PYTHONPATH": places}
         try:
-            with _environment(environment):
+            with environment(variables):
                 context = self._ray.init(
                     address=self.address, log_to_driver=False, logging_level="ERROR", **options
                 )
         except Exception as error:
             raise ConfigError(f"cannot use the Ray cluster {self.address} ({reason(error)})") from error
-        self._task = self._ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_work)
         if self.address == LOCAL:
             self._session = context.address_info["session_dir"]
+        if self.gpus and not self._count("GPU"):
+            raise ConfigError(
+                f"the Ray cluster {self.address} has no GPU; leave the device to it, or say cpu"
+            )
+        needs = {"num_cpus": 1, **({"num_gpus": 1} if self.gpus else {})}
+        self._task = self._ray.remote(**needs, max_retries=MAX_RETRIES)(_work)
 
     def _disconnect(self) -> None:
         self._graphs = {}
-        with _quiet():
+        with quiet():
             self._ray.shutdown()
             if self._session:  # logs of Ray
                 shutil.rmtree(self._session, ignore_errors=True)
 
-    def _submit(self, job: Job) -> Any:
+    def _count(self, resource: str) -> int:
+        with self._reachable():
+            return int(self._ray.cluster_resources().get(resource, 0))
+
+    def _submit(self, job: Any, there: Callable[..., Any]) -> Any:
         key = job.config.data_sha256
         if key not in self._graphs:
             graph = load_once(job.config, job.data_root)
-            with _quiet():
+            with quiet():
                 self._graphs[key] = self._ray.put(graph)
-        files = read_files(job.folder)
-        with _quiet():
-            return self._task.remote(job, files, [self._graphs[key]])
+        files = read_files(job.folder) if job.folder else {}
+        with quiet():
+            return self._task.remote(job, files, [self._graphs[key]], there)
 
     def _answers(self, running: list[Any]) -> list[Any]:
         """One that has come, if one has."""
@@ -173,67 +210,73 @@ class Cluster:
     @contextlib.contextmanager
     def _reachable(self) -> Iterator[None]:
         try:
-            with _quiet():
+            with quiet():
                 yield
         except Exception as error:
             raise ConfigError(f"lost the Ray cluster {self.address} ({reason(error)})") from error
 
-    def _finish(self, job: Job, answer: Any) -> JobEnd:
-        """Take the answer, and write the files of a job that went well."""
-        errors = self._ray.exceptions
+    def _end(self, job: Job, answer: Any) -> JobEnd:
+        """How a job ended; the files of one that went well are written."""
         end = JobEnd(None, 0.0)
         try:
-            with _quiet():
-                answered: tuple[JobEnd, dict[str, bytes]] = self._ray.get(answer)
+            answered: tuple[JobEnd, dict[str, bytes]] = self._get(answer)
             end, files = answered
             if end.error is None:
                 write_files(job.folder, files)
-        except errors.RayTaskError as error:
-            return JobEnd(_not_run(error), 0.0)
-        except errors.OutOfMemoryError:
-            return JobEnd("the machine that it ran on has too little memory", 0.0)
-        except errors.RayError as error:
-            return JobEnd(f"the worker or machine that it ran on died ({type(error).__name__})", 0.0)
+        except self._ray.exceptions.RayError as error:
+            return JobEnd(self._why(error), 0.0)
         except OSError as error:
             return replace(end, error=reason(error))
         return end
 
+    def _result(self, job: Any, answer: Any) -> Any:
+        """What a job gave; its files are written."""
+        try:
+            result, files = self._get(answer)
+        except self._ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, HPNError):
+                raise type(cause)(str(cause)) from error
+            raise WorkerError(self._why(error)) from error
+        if job.folder:
+            write_files(job.folder, files)
+        return result
+
+    def _get(self, answer: Any) -> tuple[Any, dict[str, bytes]]:
+        with quiet():
+            answered: tuple[Any, dict[str, bytes]] = self._ray.get(answer)
+        return answered
+
+    def _why(self, error: Exception) -> str:
+        errors = self._ray.exceptions
+        if isinstance(error, errors.RayTaskError):
+            return _not_run(error)
+        if isinstance(error, errors.OutOfMemoryError):
+            return "the machine that it ran on has too little memory"
+        return f"the worker or machine that it ran on died ({type(error).__name__})"
+
     def _cancel(self, running: Mapping[Any, int]) -> None:
-        with _quiet(), contextlib.suppress(Exception):
+        with quiet(), contextlib.suppress(Exception):
             for answer in running:
                 self._ray.cancel(answer, force=True)
 
 
-def check_address(address: str, wait: float) -> None:
-    """See whether a cluster answers.
-
-    Ray itself tries for minutes, and says so; so another process tries, for as long as it may.
-
-    Raises:
-        ConfigError: If none does.
-    """
-    host, _, port = address.rpartition("/")[2].rpartition(":")
-    try:
-        if host and port.isdecimal():  # most mistakes show at once
-            socket.create_connection((host, int(port)), timeout=wait).close()
-        words = [sys.executable, "-c", PROBE, address]
-        probe = subprocess.run(words, capture_output=True, text=True, timeout=wait, check=False)  # noqa: S603
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"cannot reach the Ray cluster {address} ({error})") from error
-    except subprocess.TimeoutExpired as error:
-        raise ConfigError(
-            f"cannot reach the Ray cluster {address} (no answer in {wait:.0f} seconds)"
-        ) from error
-    if probe.returncode:
-        why = (probe.stderr.strip().splitlines() or [f"exit code {probe.returncode}"])[-1]
-        if "AuthToken" in probe.stderr:
-            why = "it asks for a token; set RAY_AUTH_MODE=token, as Ray's documentation has it"
-        raise ConfigError(f"cannot reach the Ray cluster {address} ({reason(ConfigError(why))})")
+@contextlib.contextmanager
+def open_cluster(ray: str | None, computing: Computing) -> Iterator[Cluster | None]:
+    """The cluster at an address, if one is given."""
+    if ray is None:
+        yield None
+        return
+    with Cluster(ray, gpus=computing.device == "cuda") as cluster:
+        yield cluster
 
 
-def _work(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
-    """:func:`run_there` as a task of Ray; the graph is in a list, or Ray would get it for every job."""
-    return run_there(job, files, lambda: _import_ray().get(graph[0]))
+def _work(
+    job: Any, files: Mapping[str, bytes], graph: list[Any], there: Callable[..., Any]
+) -> tuple[Any, dict[str, bytes]]:
+    """:func:`run_there` and the like as a task of Ray; a graph in no list Ray would get for every job."""
+    answer: tuple[Any, dict[str, bytes]] = there(job, files, lambda: import_ray().get(graph[0]))
+    return answer
 
 
 def _not_run(error: Exception) -> str:
@@ -242,57 +285,3 @@ def _not_run(error: Exception) -> str:
     if "ModuleNotFoundError" in last or "ImportError" in last:
         last += "; every machine of the cluster needs hpn, as it is installed here"
     return f"failed on the cluster: {last}"
-
-
-def _import_ray() -> Any:
-    try:
-        with _environment(RAY_SETTINGS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ray
-    except ImportError as error:
-        raise ConfigError("--ray needs Ray: pip install 'hpn[ray]'") from error
-    return ray
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables inside, all as before outside."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Around calls of Ray: no warnings, and Ctrl-C and the like wait until the end.
-
-    Ray loses what a signal handler raises while it waits, and puts a handler of its own in place.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        came: list[int] = []
-        before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            for kind, handler in before.items():
-                if handler not in (signal.SIG_IGN, None):
-                    signal.signal(kind, lambda number, _: came.append(number))
-            yield
-        except SystemExit:
-            came.append(signal.SIGTERM)  # Ray's own handler got it
-            raise
-        finally:
-            for kind, handler in before.items():
-                if handler is not None:
-                    signal.signal(kind, handler)
-            if came:
-                signal.raise_signal(came[0])

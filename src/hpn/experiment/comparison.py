@@ -16,7 +16,9 @@ from typing import Any
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.cell_runs import CellRun, run_cells
+from hpn.experiment.cluster import open_cluster
 from hpn.experiment.comparison_cells import ALL, Cell, choose_cells, resolve_cells
+from hpn.experiment.computing import choose_computing
 from hpn.experiment.config import RunConfig, seed_words
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import make_folder
@@ -40,6 +42,9 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     use_recipes: bool = True,
     workers: int = 1,
+    ray: str | None = None,
+    device: str = "auto",
+    precision: str = "float32",
     runs: Path | str = "runs",
     out: Path | str | None = None,
     data_root: Path | str | None = None,
@@ -60,6 +65,10 @@ def compare(
         settings: Hyper-parameters as ``METHOD.KEY`` and options of the data set as ``data.KEY``.
         use_recipes: Whether settings of packaged recipes come before defaults, as in a run.
         workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        ray: Address of a Ray cluster to run on instead.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         runs: Folder with the run folders.
         out: Folder for ``comparison.json``; by default in ``runs``, named after data set and protocol.
         data_root: Folder with the data.
@@ -84,6 +93,7 @@ def compare(
     chosen = check_seeds(seeds)
     if workers < 1:
         raise ConfigError(f"workers must be at least 1, got {workers}")
+    computing = choose_computing(device, precision, ray=ray)
     cells = choose_cells(methods, backbones)
     root = Path(data_root) if data_root else None
     configs, graph = resolve_cells(
@@ -92,9 +102,11 @@ def compare(
     folder = Path(out) if out else Path(runs) / _folder_name(configs[0])
     make_folder(folder)
     entries = [
-        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph) for config in configs
+        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph, computing=computing)
+        for config in configs
     ]
-    run_cells(entries, workers=workers, fresh=fresh, watcher=watcher or BatchWatcher())
+    with open_cluster(ray, computing) as cluster:
+        run_cells(entries, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher or BatchWatcher())
     extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     extra += [] if use_recipes else ["--no-recipe"]
     extra += ["--data-root", str(root)] if root else []

@@ -22,6 +22,8 @@ import torch
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_number = 0
+
 
 def default_workers() -> int:
     """Cores that this process may use."""
@@ -133,7 +135,7 @@ class Workers:
         resource_tracker.ensure_running()  # or the first start does it, and unblocks signals again
         while len(self._processes) < count:
             ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs,), daemon=True)
+            process = context.Process(target=_work, args=(theirs, len(self._processes)), daemon=True)
             with _without_interrupts():  # a child inherits that, so Ctrl-C cannot reach it while it imports
                 process.start()
                 self._processes[ours] = process
@@ -169,8 +171,15 @@ def _send_next(pipe: Connection, function: Callable[..., Any], waiting: Iterator
     return False
 
 
-def _work(pipe: Connection) -> None:
+def worker_number() -> int:
+    """Which of the workers this process is, from 0; 0 as well if it is none."""
+    return _number
+
+
+def _work(pipe: Connection, number: int) -> None:
     """What a worker process does."""
+    global _number  # noqa: PLW0603  (a process is one worker for as long as it lives)
+    _number = number
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.captureWarnings(True)
     threading.Thread(target=_end_with_parent, daemon=True).start()

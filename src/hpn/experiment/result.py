@@ -61,6 +61,9 @@ def combine_seeds(
             name: sum(entry["seconds"][name] for entry in finished) for name in ("fit", "predict", "total")
         },
         "peak_rss_mb": _largest([entry["peak_rss_mb"] for entry in finished]),
+        "device": finished[-1].get("device"),
+        "precision": finished[-1].get("precision"),
+        "processes": finished[-1].get("processes"),
         "versions": config.versions,
         "out": str(out),
         "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),

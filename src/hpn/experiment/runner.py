@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,11 @@ from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder, read_json
 from hpn.experiment.log import EventLog
 from hpn.experiment.result import combine_seeds
+from hpn.experiment.together import Crew, Place, agree, assist, check_shared, leading
 from hpn.experiment.views import VIEWS, View, check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
+from hpn.nn.processes import join_processes
 from hpn.streams import TaskStream
 
 CHECKPOINT_SHARE = 0.05
@@ -41,12 +44,15 @@ def run(
     data_root: Path | str | None = None,
     views: bool = False,
     fresh: bool = False,
+    device: str = "auto",
+    precision: str = "float32",
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
     """Learn a data set's tasks one after another, measure after each, and give the result.
 
-    The same call again goes on where an interrupted one stopped, and gives a finished one's result.
+    The same call again goes on where an interrupted one stopped, and gives a finished one's result. Started N
+    times by ``torchrun``, the processes share the work, and all of them give the result.
 
     Args:
         dataset: Name or path.
@@ -55,6 +61,8 @@ def run(
         data_root: Folder with the data.
         views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
         fresh: Delete what the folder holds of an earlier run.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
+        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
             ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.
@@ -71,23 +79,42 @@ def run(
     """
     chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
-    start = time.perf_counter()
-    config, graph = resolve_config(dataset, data_root=root, **choices)
-    load_seconds = time.perf_counter() - start
-    folder = Path(out) if out else config.default_folder()
-    watcher = watcher or Watcher()
-    if views:
-        check_views(config)
-    with open_run_folder(folder, config, fresh=fresh), deterministic(graph):
-        watcher.run_started(folder, len(chosen), len(config.tasks))
-        for seed in chosen:
-            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher, views=views)
-        if views:
-            combine_views(folder, chosen)
-        result = combine_finished(config, graph, chosen, folder, data_root=root)
-        result["seconds"]["total"] += load_seconds
-        write_json(folder / RESULT, result)
-    return result
+    with join_processes() as processes:
+        place = agree(processes, lambda: Place.choose(device, precision, processes))
+        start = time.perf_counter()
+        config, graph = agree(processes, lambda: resolve_config(dataset, data_root=root, **choices))
+        agree(processes, lambda: check_shared(config, processes, views=views))
+        load_seconds = time.perf_counter() - start
+        result: dict[str, Any] = {}
+        if processes.rank > 0:
+            with deterministic(graph, place.device):
+                assist(config, graph, place)
+        else:
+            folder = Path(out) if out else config.default_folder()
+            with leading(processes) as crew:
+                if views:
+                    check_views(config)
+                with open_run_folder(folder, config, fresh=fresh), deterministic(graph, place.device):
+                    watcher = watcher or Watcher()
+                    watcher.run_started(folder, len(chosen), len(config.tasks))
+                    for seed in chosen:
+                        run_seed(
+                            config,
+                            graph,
+                            seed,
+                            folder / f"seed-{seed}",
+                            watcher,
+                            views=views,
+                            device=place.device,
+                            precision=place.precision,
+                            crew=crew,
+                        )
+                    if views:
+                        combine_views(folder, chosen)
+                    result = combine_finished(config, graph, chosen, folder, data_root=root)
+                    result["seconds"]["total"] += load_seconds
+                    write_json(folder / RESULT, result)
+        return processes.lead(lambda: result)
 
 
 def check_seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -117,34 +144,55 @@ def is_finished(folder: Path, *, views: bool) -> bool:
 
 
 def run_seed(
-    config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher, *, views: bool = False
+    config: RunConfig,
+    graph: Graph,
+    seed: int,
+    folder: Path,
+    watcher: Watcher,
+    *,
+    views: bool = False,
+    device: str = "cpu",
+    precision: str = "float32",
+    crew: Crew | None = None,
 ) -> None:
     """Run, or finish, one seed; its result goes to ``folder``."""
+    crew = crew or Crew()
+    place = Place(device, precision, crew.processes)
     if is_finished(folder, views=views):
         watcher.seed_finished(seed, reused=True)
         return
     if read_json(folder / RESULT) is None:
-        _learn_seed(config, graph, seed, folder, watcher, views=views)
+        _learn_seed(config, graph, seed, folder, watcher, views=views, place=place, crew=crew)
     if not is_finished(folder, views=views):  # it ran, in part at least, before views were asked for
-        learner, stream = config.make_learner(seed), config.make_stream(graph, seed)
+        learner, stream = place.settle(config.make_learner(seed)), config.make_stream(graph, seed)
         made = [make_view(learner, stream, index) for index in learn_tasks(learner, stream)]
         write_json(folder / VIEWS, made)
 
 
 def _learn_seed(
-    config: RunConfig, graph: Graph, seed: int, folder: Path, watcher: Watcher, *, views: bool
+    config: RunConfig,
+    graph: Graph,
+    seed: int,
+    folder: Path,
+    watcher: Watcher,
+    *,
+    views: bool,
+    place: Place,
+    crew: Crew,
 ) -> None:
     folder.mkdir(exist_ok=True)
     for half_written in folder.glob(".*.part"):
         half_written.unlink()
     stream = config.make_stream(graph, seed)
-    progress = SeedRun.resume(folder, config.make_learner(seed), seed, watcher)
+    progress = SeedRun.resume(folder, place.settle(config.make_learner(seed)), seed, watcher)
     learner, watch = progress.learner, progress.watch
+    crew.call({"seed": seed, "task": progress.next_task, "state": learner.state_dict()})
     with contextlib.closing(progress.log):
         for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
             with watch.measure("predict"):
                 row = evaluate(learner, stream, after=index, mode=config.evaluate)
             progress.finish_task(row, make_view(learner, stream, index) if views else None)
+        crew.rest()
         progress.finish()
 
 
@@ -268,6 +316,9 @@ class SeedRun(Observer):
                 "growth": self.growth,
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
+                "device": self.learner.device.type,
+                "precision": self.learner.precision,
+                "processes": self.learner.processes.size,
             },
         )
         self.watcher.seed_finished(self.seed, reused=False)
@@ -297,8 +348,10 @@ class SeedRun(Observer):
 
 
 @contextlib.contextmanager
-def deterministic(graph: Graph) -> Iterator[None]:
+def deterministic(graph: Graph, device: str = "cpu") -> Iterator[None]:
     """Deterministic algorithms inside, and one thread if the graph is small; all as before outside.
+
+    Some operations have no deterministic form on a GPU; there a warning must do.
 
     On a small graph a second thread gained little on an idle machine and cost much on a busy one.
     """
@@ -307,7 +360,9 @@ def deterministic(graph: Graph) -> Iterator[None]:
     threads = torch.get_num_threads()
     limit = 1 if graph.num_nodes <= SMALL_GRAPH else threads
     # Not use_deterministic_algorithms, which imports PyTorch's compiler and takes seconds for it.
-    torch.set_deterministic_debug_mode("error")
+    if device != "cpu":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(limit)
     try:

@@ -17,6 +17,7 @@ import torch
 from hpn.datasets import Graph
 from hpn.errors import RunFolderError
 from hpn.evaluation import evaluate
+from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.graphs import load_once
 from hpn.experiment.runner import deterministic, learn_tasks, run_seed
@@ -32,6 +33,7 @@ class Job:
     seed: int
     data_root: Path | None
     folder: Path | None = None
+    computing: Computing = ON_CPU
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,17 @@ def run_job(job: Job) -> None:
     """Run, or finish, one seed of a run."""
     if job.folder is None:
         raise ValueError("a run needs a folder")
-    graph = load_once(job.config, job.data_root)
-    with deterministic(graph):
-        run_seed(job.config, graph, job.seed, job.folder, Watcher())
+    graph, here = load_once(job.config, job.data_root), job.computing.here()
+    with deterministic(graph, here.device):
+        run_seed(
+            job.config,
+            graph,
+            job.seed,
+            job.folder,
+            Watcher(),
+            device=here.device,
+            precision=here.precision,
+        )
 
 
 class TrialBook:
@@ -117,9 +127,10 @@ class TrialBook:
 
 
 def _validation_am(job: Job, graph: Graph) -> float:
-    with deterministic(graph):
+    computing = job.computing.here()
+    with deterministic(graph, computing.device):
         stream = job.config.make_stream(graph, job.seed)
-        learner = job.config.make_learner(job.seed)
+        learner = job.config.make_learner(job.seed).to(computing.device, precision=computing.precision)
         learned = []
         for index in learn_tasks(learner, stream):
             if _has_nan(learner.state_dict()):

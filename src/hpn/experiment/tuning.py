@@ -11,24 +11,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
+from hpn.experiment.cluster import open_cluster
+from hpn.experiment.computing import choose_computing
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.folder import RESULT, open_run_folder
 from hpn.experiment.graphs import graphs
 from hpn.experiment.parallel import Workers, one_thread
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
-from hpn.experiment.runner import combine_finished
-from hpn.experiment.search import Settings, next_settings
-from hpn.experiment.trials import Evaluation, Job, TrialBook, evaluate_job, run_job
+from hpn.experiment.trials import Job, TrialBook
 from hpn.experiment.tune_plan import TunePlan, make_plan
 from hpn.experiment.tune_progress import Meter, TuneWatcher
+from hpn.experiment.tune_search import Search
 from hpn.learners import LEARNERS
 from hpn.metrics import summarize
 from hpn.streams import plan_tasks
@@ -44,6 +43,9 @@ def tune(
     seeds: int = 3,
     final_seeds: int = 5,
     workers: int = 1,
+    ray: str | None = None,
+    device: str = "auto",
+    precision: str = "float32",
     out: Path | str | None = None,
     recipe_out: Path | str | None = None,
     data_root: Path | str | None = None,
@@ -62,6 +64,10 @@ def tune(
         seeds: How many seeds (0, 1, …) a trial is averaged over.
         final_seeds: How many seeds (0, 1, …) the chosen settings are measured with on test nodes.
         workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        ray: Address of a Ray cluster to run on instead.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         out: Folder; by default ``runs/`` and a name made from the configuration.
         recipe_out: File to write the recipe to, besides the one in the folder.
         data_root: Folder with the data.
@@ -94,15 +100,21 @@ def tune(
             raise ConfigError(f"{name} must be at least 1, got {count}")
     if recipe_out is not None and Path(recipe_out).is_dir():
         raise ConfigError(f"{recipe_out} is a folder; the recipe needs the name of a file")
+    computing = choose_computing(device, precision, ray=ray)
     root = Path(data_root) if data_root else None
     with one_thread():  # as workers load it: neighbours at equal distances may depend on that
         plan, graph = make_plan(dataset, seeds=seeds, choices=choices, data_root=root)
     folder = Path(out) if out else plan.default_folder()
     meter = Meter(watcher or TuneWatcher(), trials=trials, seeds=seeds, final_seeds=final_seeds)
-    with open_run_folder(folder, plan, fresh=fresh), Workers(workers) as pool:
+    with (
+        open_run_folder(folder, plan, fresh=fresh),
+        open_cluster(ray, computing) as cluster,
+        Workers(workers) as processes,
+    ):
         graphs[plan.config.data_sha256] = graph
         try:
-            search = _Search(plan, TrialBook(folder / TRIALS), pool, meter, root)
+            job = Job(plan.config, 0, root, computing=computing)
+            search = Search(plan, TrialBook(folder / TRIALS), cluster or processes, meter, job)
             search.run(trials)
             best = search.best()
             result = search.measure(best, final_seeds, graph, folder)
@@ -118,82 +130,8 @@ def tune(
     return tuned
 
 
-class _Search:
-    """The trials in order; what the book knows is not evaluated again."""
-
-    def __init__(
-        self, plan: TunePlan, book: TrialBook, pool: Workers, meter: Meter, data_root: Path | None
-    ) -> None:
-        self.plan = plan
-        self.settings: list[Settings] = []
-        self.values: list[float] = []
-        self._book = book
-        self._pool = pool
-        self._meter = meter
-        self._root = data_root
-
-    def run(self, most: int) -> None:
-        """Try settings, one generation after another, until there are ``most`` or nothing is left."""
-        self._meter.show([])
-        while batch := next_settings(
-            self.plan.space, self.settings, self.values, defaults=self.plan.defaults, most=most
-        ):
-            self._evaluate(batch)
-            self.settings += batch
-            self.values += [value for value in self._values(batch) if value is not None]
-        self._meter.end_trials(len(self.settings))
-
-    def best(self) -> int:
-        """The trial with the highest validation AM; the first of equal ones.
-
-        The defaults, if it does not beat them by more than the standard error.
-        """
-        best = max(range(len(self.values)), key=lambda trial: (self.values[trial], -trial))
-        if self.values[best] == -math.inf:
-            errors = [found.error for found in self.evaluations(0) if found.error]
-            raise ConfigError(f"every trial failed, the first with {errors[0]}")
-        gain = self.values[best] - self.values[0]
-        return best if gain > self.plan.noise(self.values[best]) else 0
-
-    def measure(self, trial: int, num_seeds: int, graph: Graph, folder: Path) -> dict[str, Any]:
-        """Run the settings of a trial as ``hpn run`` does, evaluating on test nodes."""
-        config = self.plan.with_settings(self.settings[trial])
-        out = folder / f"final-{config.short_hash()}"
-        seeds = range(num_seeds)
-        with open_run_folder(out, config):
-            missing = [seed for seed in seeds if read_json(out / f"seed-{seed}" / RESULT) is None]
-            self._meter.add_known(num_seeds - len(missing))
-            self._meter.show(self.values, is_chosen=True)
-            jobs = [Job(config, seed, self._root, out / f"seed-{seed}") for seed in missing]
-            self._pool.run(run_job, jobs, on_done=lambda *_: self._meter.add(self.values, is_chosen=True))
-            result = combine_finished(config, graph, seeds, out, data_root=self._root)
-            write_json(out / RESULT, result)
-        return result
-
-    def evaluations(self, trial: int) -> list[Evaluation]:
-        """What a trial gave with each seed."""
-        found = [self._book.get(self.settings[trial], seed) for seed in self.plan.seeds]
-        return [evaluation for evaluation in found if evaluation is not None]
-
-    def _evaluate(self, batch: Sequence[Settings]) -> None:
-        pairs = [(trial, seed) for trial in range(len(batch)) for seed in self.plan.seeds]
-        missing = [(trial, seed) for trial, seed in pairs if self._book.get(batch[trial], seed) is None]
-        self._meter.add_known(len(pairs) - len(missing))
-
-        def keep(index: int, evaluation: Evaluation) -> None:
-            trial, seed = missing[index]
-            self._book.add(batch[trial], seed, evaluation, trial=len(self.settings) + trial)
-            self._meter.add([*self.values, *self._values(batch)])
-
-        jobs = [Job(self.plan.with_settings(batch[trial]), seed, self._root) for trial, seed in missing]
-        self._pool.run(evaluate_job, jobs, on_done=keep)
-
-    def _values(self, batch: Sequence[Settings]) -> list[float | None]:
-        return [self._book.value(settings, self.plan.seeds) for settings in batch]
-
-
 def _recipe(
-    plan: TunePlan, search: _Search, best: int, result: dict[str, Any], graph: Graph, command: str
+    plan: TunePlan, search: Search, best: int, result: dict[str, Any], graph: Graph, command: str
 ) -> Recipe:
     config = plan.with_settings(search.settings[best])
     chosen = {**plan.fixed, **search.settings[best]}
@@ -244,7 +182,7 @@ def _published(plan: TunePlan, graph: Graph) -> Published | None:
 
 
 def _tuned(
-    search: _Search, best: int, result: dict[str, Any], recipe: Recipe, *, command: str, out: Path
+    search: Search, best: int, result: dict[str, Any], recipe: Recipe, *, command: str, out: Path
 ) -> dict[str, Any]:
     trials = []
     for trial, settings in enumerate(search.settings):

@@ -5,34 +5,29 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.learners.observer import Observer, Progress
+from hpn.nn.device import (
+    CPU,
+    Precision,
+    check_precision,
+    choose_device,
+    generator_states,
+    own_generator,
+    to_cpu,
+)
+from hpn.nn.processes import ALONE, Processes
 from hpn.params import SearchChoice, declared_params, resolve_params
 from hpn.streams import Classes, Query, Scenario, Task
 
 State = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a task is: ``done`` of ``total`` steps (epochs, or whatever a learner counts)."""
-
-    task: int
-    done: int
-    total: int
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-class Observer:
-    """Watches a learner; progress bars, logs and checkpoints are observers. It never changes learning."""
-
-    def after_step(self, learner: Learner, progress: Progress) -> None:
-        """Called when a step is finished and the learner's ``state_dict`` is complete."""
+__all__ = ["Learner", "Observer", "Progress", "State"]
 
 
 class Learner(ABC):
@@ -45,7 +40,15 @@ class Learner(ABC):
     Randomness comes from a generator of the learner's own: a fit neither reads nor moves PyTorch's
     global one.
 
+    Tasks, queries, answers and ``state_dict`` are on the CPU; a learner moves what it needs to its device,
+    as late and as little as is sensible. Where it computes is no hyper-parameter: what was learned on one
+    device can be gone on with on another. A resumed fit equals an uninterrupted one bit for bit on the CPU,
+    and elsewhere as far as the device's operations are deterministic.
+
     Attributes:
+        device: Where it computes; see :meth:`to`.
+        precision: How it computes; ``float32`` or ``mixed``.
+        processes: Those it learns together with.
         tasks_: Classes of each task learned so far, in order.
         scenario_: ``task`` or ``class``.
         num_features_: Features a node has.
@@ -64,11 +67,19 @@ class Learner(ABC):
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
     """What ``hpn tune`` chooses by: accuracy on all tasks after the last one, or on each as it is learned."""
 
+    shares_batches: ClassVar[bool] = False
+    """Whether several processes may learn a task together, each computing its share of every batch."""
+
+    device: torch.device = CPU
+    precision: Precision = "float32"
+    processes: Processes = ALONE
+
     tasks_: list[Classes]
     scenario_: Scenario
     num_features_: int
     in_progress_: bool
     rng_: Tensor
+    device_rng_: Mapping[str, Tensor] = {}
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
@@ -84,6 +95,25 @@ class Learner(ABC):
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({params})"
+
+    def to(self, device: str | torch.device, *, precision: str | None = None) -> Learner:
+        """Compute on ``device`` from now on; what has been learned moves there.
+
+        Args:
+            device: A device, or a word that :func:`hpn.nn.device.choose_device` takes.
+            precision: ``float32`` or ``mixed``; ``None`` for what it was.
+
+        Raises:
+            ConfigError: If there is no such device or precision.
+        """
+        chosen = choose_device(device) if isinstance(device, str) else device
+        if precision is not None:
+            self.precision = check_precision(precision)
+        if chosen != self.device:
+            state = self.state_dict()
+            self.device = chosen
+            self.load_state_dict(state)
+        return self
 
     @property
     def classes_(self) -> Classes:
@@ -109,7 +139,7 @@ class Learner(ABC):
         scores = self.predict_scores(query)
         if query.grouped:
             scores = self._restrict_to_likeliest_task(scores, query)
-        return torch.tensor(query.classes)[scores.argmax(dim=1)]
+        return torch.tensor(query.classes, device=CPU)[scores.argmax(dim=1)]
 
     @torch.no_grad()
     def predict_scores(self, query: Query) -> Tensor:
@@ -124,14 +154,14 @@ class Learner(ABC):
         """
         if not getattr(self, "tasks_", None):
             raise NotFittedError(f"{type(self).__name__} has learned no task yet; call fit_task first")
-        if query.graph.x.shape[1] != self.num_features_:
+        if query.graph.num_features != self.num_features_:
             raise DataError(
-                f"nodes have {query.graph.x.shape[1]} features, but {self.num_features_} were learned from"
+                f"nodes have {query.graph.num_features} features, but {self.num_features_} were learned from"
             )
-        return self._scores(query)
+        return self._scores(query).cpu()
 
     def state_dict(self) -> State:
-        """Everything learned: nested dictionaries of tensors, numbers, strings and lists of those."""
+        """Everything learned: nested dictionaries of CPU tensors, numbers, strings and lists of those."""
         if not hasattr(self, "tasks_"):
             return {}
         return {
@@ -140,17 +170,19 @@ class Learner(ABC):
             "num_features": self.num_features_,
             "in_progress": self.in_progress_,
             "rng": self.rng_,
-            **self._state(),
+            **({"device_rng": self.device_rng_} if self.device_rng_ else {}),
+            **(self._state() if self.device == CPU else to_cpu(self._state())),
         }
 
     def load_state_dict(self, state: State) -> Learner:
-        """Take over what another learner of the same hyper-parameters has learned."""
+        """Take over what another learner of the same hyper-parameters has learned, on whatever device."""
         if state:
             self.tasks_ = [tuple(task) for task in state["tasks"]]
             self.scenario_ = state["scenario"]
             self.num_features_ = state["num_features"]
             self.in_progress_ = state["in_progress"]
             self.rng_ = state["rng"].clone()
+            self.device_rng_ = dict(state.get("device_rng", {}))
             self._load_state(state)
         return self
 
@@ -197,11 +229,11 @@ class Learner(ABC):
 
     @abstractmethod
     def _state(self) -> State:
-        """The learner's part of ``state_dict``."""
+        """The learner's part of ``state_dict``, on whatever device."""
 
     @abstractmethod
     def _load_state(self, state: State) -> None:
-        """Take over what ``_state`` gave."""
+        """Take over what ``_state`` gave, which is on the CPU by now, to the learner's device."""
 
     @property
     def _has_shared_head(self) -> bool:
@@ -224,7 +256,7 @@ class Learner(ABC):
 
     def _step_done(self, observer: Observer, progress: Progress) -> None:
         """Tell the observer, with the random state as it is now."""
-        self.rng_ = torch.get_rng_state()
+        self._keep_random()
         observer.after_step(self, progress)
 
     def _arrive(self, task: Task) -> None:
@@ -233,9 +265,9 @@ class Learner(ABC):
             return  # going on with it
         if task.index != len(known):
             raise ConfigError(f"expected task {len(known)} next, got task {task.index}")
-        if known and task.graph.x.shape[1] != self.num_features_:
+        if known and task.graph.num_features != self.num_features_:
             raise DataError(
-                f"task {task.index} has {task.graph.x.shape[1]} features a node, "
+                f"task {task.index} has {task.graph.num_features} features a node, "
                 f"earlier tasks had {self.num_features_}"
             )
         repeated = {label for earlier in known for label in earlier}.intersection(task.classes)
@@ -243,19 +275,25 @@ class Learner(ABC):
             raise ConfigError(f"task {task.index} repeats class {min(repeated)} of an earlier task")
         if not known:
             self.scenario_ = task.scenario
-            self.num_features_ = task.graph.x.shape[1]
+            self.num_features_ = task.graph.num_features
         self.tasks_ = [*known, task.classes]
         self.in_progress_ = True
 
     @contextlib.contextmanager
     def _own_random(self) -> Iterator[None]:
-        with torch.random.fork_rng(devices=[]):
+        with (
+            torch.random.fork_rng(devices=[]),
+            own_generator(self.device, self.seed, self.device_rng_),
+        ):
             if hasattr(self, "rng_"):
                 torch.set_rng_state(self.rng_)
             else:
-                torch.manual_seed(self.seed)
+                torch.default_generator.manual_seed(self.seed)
             yield
-            self.rng_ = torch.get_rng_state()
+            self._keep_random()
+
+    def _keep_random(self) -> None:
+        self.rng_, self.device_rng_ = torch.get_rng_state(), generator_states(self.device)
 
     def _restrict_to_likeliest_task(self, scores: Tensor, query: Query) -> Tensor:
         r"""Keep the classes of the task that makes the group likeliest.

@@ -83,7 +83,7 @@ class Consolidation(FineTune):
             (importance * (weights[name] - self.center_[name]).square()).sum()
             for name, importance in self.importance_.items()
         ]
-        return torch.stack(parts).sum() if parts else torch.zeros(())
+        return torch.stack(parts).sum() if parts else torch.zeros((), device=self.device)
 
     def _end(self, task: Task, lesson: Lesson) -> None:
         weights, new = self._weights(), self._importance(lesson)
@@ -118,8 +118,11 @@ class Consolidation(FineTune):
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
-        self.importance_ = {name: kept.clone() for name, kept in state["importance"].items()}
-        self.center_ = {name: kept.clone() for name, kept in state["center"].items()}
+        self.importance_ = self._copied(state["importance"])
+        self.center_ = self._copied(state["center"])
+
+    def _copied(self, weights: Weights) -> Weights:
+        return {name: kept.to(self.device, copy=True) for name, kept in weights.items()}
 
 
 def add_scaled(total: Weights, term: Weights, factor: float) -> Weights:

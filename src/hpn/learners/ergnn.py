@@ -18,12 +18,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from hpn.datasets.sparse import is_sparse, select_rows, to_scipy
+from hpn.datasets.sparse import is_sparse, to_scipy
 from hpn.learners.experiences import cover, influence, nearest_to_mean
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.learners.replay import Replay
 from hpn.nn.propagation import Features
+from hpn.nn.subgraphs import take_rows
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Task
 
@@ -93,12 +94,13 @@ class ERGNN(Replay):
     def _points(self, lesson: Lesson) -> Features:
         """Where each node is in the space of features or embeddings."""
         if self.space == "features":
-            rows = select_rows(lesson.x, lesson.nodes)
-            return to_scipy(rows) if is_sparse(rows) else rows.numpy()
+            rows = take_rows(lesson.features, lesson.nodes)
+            return to_scipy(rows) if is_sparse(rows) else rows.float().numpy()
         network = self.network_
         with torch.no_grad():
             parts = [
-                network.embed(part.x, part.adjacency)[part.nodes] for part in lesson.in_order(self.batch_size)
+                network.embed(part.x, part.adjacency)[part.nodes].cpu()
+                for part in lesson.in_order(self.batch_size)
             ]
         return torch.cat(parts).numpy()
 
@@ -109,4 +111,4 @@ class ERGNN(Replay):
             influence(F.cross_entropy(self._logits(part), part.target, reduction="none"), weights)
             for part in lesson.in_order(self.batch_size)
         ]
-        return torch.cat(parts)
+        return torch.cat(parts).cpu().double()

@@ -29,7 +29,7 @@ def nearest_to_mean(points: Features, target: Tensor) -> Tensor:
         >>> nearest_to_mean(np.array([[0.0], [3.0], [6.0]]), torch.tensor([0, 0, 0])).tolist()
         [9.0, 0.0, 9.0]
     """
-    distance = torch.zeros(len(target), dtype=torch.float64)
+    distance = torch.zeros(len(target), dtype=torch.float64, device=target.device)
     for label in torch.unique(target):
         members = torch.nonzero(target == label).flatten()
         rows = points[members.numpy()]
@@ -90,7 +90,7 @@ def influence(losses: Tensor, weights: Sequence[Tensor], *, damping: float = 0.0
     share = torch.zeros_like(losses, requires_grad=True)
     mixed = _flatten(torch.autograd.grad(losses @ share, weights, create_graph=True, materialize_grads=True))
     (inner,) = torch.autograd.grad(mixed @ solved, share)
-    return -inner.detach().double()
+    return -inner.detach()
 
 
 def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:

@@ -18,13 +18,17 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.learners.lesson import Lesson
-from hpn.nn import Backbone, SubgraphCutter, grow_outputs, make_backbone
+from hpn.nn import Adjacency, Backbone, SubgraphCutter, grow_outputs, make_backbone
+from hpn.nn.device import CPU, autocast, move_features
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Task, stack_graphs
 
 
 class FineTune(Learner):
     """A graph neural network trained on one task after another.
+
+    The network is on the learner's device, and so is the graph if all nodes are learned at once; with
+    mini-batches the graph stays on the CPU, and what a batch needs of it is moved.
 
     Args:
         backbone: ``gcn`` (16 hidden units), ``gat`` (8 heads of 8) or ``gin`` (32).
@@ -116,7 +120,7 @@ class FineTune(Learner):
         if not hasattr(self, "network_"):
             self.network_ = self._new_network(outputs)
         elif outputs > self.network_.num_outputs:
-            self.network_ = grow_outputs(self.network_, outputs)
+            self.network_ = grow_outputs(self.network_, outputs).to(self.device)
         self._optimizer = self._new_optimizer()
         self.epoch_ = 0
 
@@ -144,21 +148,22 @@ class FineTune(Learner):
     def _mark(self, y: Tensor, classes: Classes) -> tuple[Tensor, Tensor]:
         """Columns of the head that stand for ``y``, and those each may be told from."""
         own = self._columns(classes)
-        allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool)
+        allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool, device=CPU)
         allowed[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
-        at = (y.unsqueeze(1) == torch.tensor(classes)).int().argmax(dim=1)
-        return torch.tensor(own)[at], allowed
+        at = (y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1)
+        return torch.tensor(own, device=CPU)[at], allowed
 
     def _lesson_about(self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor) -> Lesson:
         adjacency = self.network_.prepare(graph.edge_index, graph.num_nodes)
         return Lesson(
-            graph.x,
+            graph.features,
             adjacency,
             nodes,
             target,
             allowed,
             num_neighbors=self.num_neighbors,
             sums_neighbors=self.network_.sums_neighbors,
+            device=self.device,
         )
 
     def _train_epoch(self, lesson: Lesson) -> float:
@@ -181,20 +186,32 @@ class FineTune(Learner):
 
     def _logits(self, batch: Lesson) -> Tensor:
         """Logits of the batch's nodes; columns that are not allowed are −∞."""
-        logits: Tensor = self.network_(batch.x, batch.adjacency)[batch.nodes]
+        logits = self._forward(self.network_, batch.x, batch.adjacency)[batch.nodes]
         return logits.masked_fill(~batch.allowed, -torch.inf)
+
+    def _forward(self, network: Backbone, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Logits of every node in float32, computed in the learner's precision."""
+        with autocast(self.device, self.precision):
+            logits: Tensor = network(x, adjacency)
+        return logits.float()
 
     def _scores(self, query: Query) -> Tensor:
         adjacency = self.network_.prepare(query.graph.edge_index, query.graph.num_nodes)
         columns = self._columns(query.classes)
         if self.batch_size is None:
-            logits: Tensor = self.network_(query.graph.x, adjacency)[query.nodes]
+            logits = self._answer(query.graph.x, adjacency, query.nodes)
         else:
-            cutter = SubgraphCutter(query.graph.x, adjacency)
+            cutter = SubgraphCutter(query.graph.features, adjacency)
             asked, place = torch.unique(query.nodes, return_inverse=True)
             cuts = (cutter.cut(nodes) for nodes in torch.split(asked, self.batch_size))
-            logits = torch.cat([self.network_(cut.x, cut.adjacency)[cut.rows] for cut in cuts])[place]
+            logits = torch.cat([self._answer(cut.x, cut.adjacency, cut.rows) for cut in cuts])[place]
         return logits[:, columns].log_softmax(dim=1)
+
+    def _answer(self, x: Tensor, adjacency: Adjacency, rows: Tensor) -> Tensor:
+        """Logits of some nodes, computed on the learner's device and given back on the CPU."""
+        there = tuple(part.to(self.device) for part in adjacency)
+        logits = self._forward(self.network_, move_features(x, self.device), there)
+        return logits[rows.to(self.device)].cpu()
 
     def _num_outputs(self) -> int:
         if self._has_shared_head:
@@ -202,7 +219,8 @@ class FineTune(Learner):
         return len(self.classes_)
 
     def _new_network(self, num_outputs: int) -> Backbone:
-        return make_backbone(self.backbone, self.num_features_, num_outputs, dropout=self.dropout)
+        network = make_backbone(self.backbone, self.num_features_, num_outputs, dropout=self.dropout)
+        return network.to(self.device)
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
         kind = torch.optim.Adam if self.optimizer == "adam" else torch.optim.SGD

@@ -31,6 +31,7 @@ from torch import Tensor
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.learners.replay import Replay
+from hpn.nn.device import CPU
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import Task
 
@@ -40,7 +41,7 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
 
     Args:
         gradient: Gradient of the new task (g).
-        memories: Gradients of earlier tasks (G).
+        memories: Gradients of earlier tasks (G). The program is solved on the CPU, wherever these are.
         margin: Least weight of each earlier task's gradient in the result if any constraint is violated (γ).
 
     Shapes:
@@ -53,9 +54,9 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
         >>> project(torch.tensor([1.0, 1.0]), torch.tensor([[0.5, 0.5]])).tolist()
         [1.0, 1.0]
     """
-    slopes = (memories @ gradient).double()
-    if bool((slopes >= 0).all()):
+    if bool((memories @ gradient >= 0).all()):
         return gradient
+    place, gradient, memories = gradient.device, gradient.cpu(), memories.cpu()
     # Gradients of length 1 suit the solver's tolerances, whatever the losses; γ scales with them.
     size = gradient.double().norm()
     length = memories.double().norm(dim=1).clamp(min=1e-30)
@@ -76,7 +77,7 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
             f"the quadratic program of GEM's projection was not solved (DAQP says {status})"
         )
     corrected: Tensor = gradient.double() + size * (rows.T @ torch.from_numpy(np.asarray(weights)))
-    rounded: Tensor = corrected.to(gradient.dtype)
+    rounded: Tensor = corrected.to(gradient.dtype).to(place)
     return rounded
 
 
@@ -111,7 +112,7 @@ class GEM(Replay):
         self.margin = margin
 
     def _choose(self, task: Task, lesson: Lesson) -> Tensor:
-        return torch.randperm(len(lesson))[: self.memory_size]
+        return torch.randperm(len(lesson), device=CPU)[: self.memory_size]
 
     def _backward(self, loss: Tensor) -> None:
         weights = list(self.network_.parameters())

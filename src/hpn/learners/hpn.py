@@ -10,24 +10,25 @@ Where the code departs from the paper, or decides what the paper leaves open, do
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from hpn.errors import ConfigError
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.learners.hpn_params import HPNParams
+from hpn.learners.hpn_reading import Reader
 from hpn.learners.hpn_slots import hop_features, make_slots, most_similar
 from hpn.learners.hpn_start import Labelled, solve_start
-from hpn.learners.hpn_training import Lesson, Trace, Training
+from hpn.learners.hpn_steps import Lesson
+from hpn.learners.hpn_training import Trace, Training
 from hpn.nn.codes import Codes
-from hpn.nn.network import Pass, PrototypeNetwork, Selection
+from hpn.nn.device import CPU, to_device
+from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.streams import Classes, GraphView, Query, Task
 from hpn.theory.memory import LEVELS, MemoryBound
 
@@ -42,7 +43,8 @@ class HPN(HPNParams, Learner):
     Every argument but ``preset`` and ``seed`` may be left out: ``None`` is the preset's value.
 
     Args:
-        preset: ``best`` (chosen on validation nodes) or ``paper`` (as the paper has it).
+        preset: ``best`` (chosen on validation nodes), ``paper`` (as the paper has it) or ``large`` (as it has
+            it for graphs of a hundred thousand nodes and more: one neighbour, few dimensions, few epochs).
         num_extractors: Node extractors, and structure extractors, in all: l_a = l_r.
         num_selected: Extractors of each kind a task uses: l_a' = l_r'.
         dim: Dimension of every level: d_a = d_n = d_c.
@@ -71,6 +73,8 @@ class HPN(HPNParams, Learner):
         lr_prototypes_late: The same from ``late_epoch`` on.
         momentum: Momentum of gradient descent on extractors and layers.
         batch_size: Nodes of a step.
+        piece_size: Nodes of a step that one process computes at once. Numbers depend on it in their last
+            digits, and not at all on how many processes share the pieces.
         keep: ``best`` (what did best on validation nodes after any epoch of the refinement; without such
             nodes solved extractors are not refined, and trained ones are kept as they end) or ``last``.
         seed: Draws initial weights, batches and neighbours.
@@ -92,6 +96,8 @@ class HPN(HPNParams, Learner):
         >>> learner.is_certified(0)
         True
     """
+
+    shares_batches: ClassVar[bool] = True
 
     network_: PrototypeNetwork
     selections_: list[Selection]
@@ -142,7 +148,7 @@ class HPN(HPNParams, Learner):
         """The prototypes of all levels, concatenated, as the task asked about sees the nodes."""
         if query.task is None:
             return None
-        return self._forward(query.graph, query.nodes, query.task)[0].representation
+        return self._reader(query.task).see(query.graph, query.nodes)[0].representation
 
     @property
     def num_stored(self) -> int:
@@ -178,6 +184,7 @@ class HPN(HPNParams, Learner):
             moves_layers=s.warmup == "epochs" and (s.retention == "paper" or task.index == 0),
             is_first=task.index == 0,
             trace=self._trace,
+            processes=self.processes,
         )
         training.start()
         while self._trace.epoch < training.num_epochs:
@@ -189,7 +196,9 @@ class HPN(HPNParams, Learner):
         """Make or widen the network, select extractors, and give them a start."""
         s = self.settings()
         is_solved = s.warmup == "solve"
-        if task.index == 0:
+        if task.index > 0:
+            self.network_.cpu()  # whatever a seed draws is drawn there
+        else:
             self.network_ = self._new_network(self._num_outputs())
             self.selections_, self.certificates_ = [], []
             self.codes_ = Codes.draw(s.dim, self.seed)
@@ -203,7 +212,9 @@ class HPN(HPNParams, Learner):
         selection = self._select(task)
         if is_solved and not self._is_frozen(selection):
             selection = self._solve(task, selection)
-        self.selections_.append(selection)
+        self.selections_.append(self.processes.lead(lambda: selection))
+        self.network_.to(self.device)
+        self.processes.align(list(self.network_.parameters()))
         self._trace = Trace()
 
     def _select(self, task: Task) -> Selection:
@@ -243,14 +254,14 @@ class HPN(HPNParams, Learner):
         s, reach = self.settings(), self.selections_[-1].reach
         rivals = next(group for group in self._groups() if group[-1] == task.index)
         classes = self._classes_of(rivals)
-        own = torch.tensor(classes)
+        own = torch.tensor(classes, device=CPU)
         rounds = max(1, s.epochs)
         return Lesson(
             slots=make_slots(s, task.graph, task.train, reach, self.seed, rounds, first_round=0),
             target=(task.train_y.unsqueeze(1) == own).int().argmax(dim=1),
             val=make_slots(s, task.graph, task.val, reach, self.seed),
             val_target=(task.val_y.unsqueeze(1) == own).int().argmax(dim=1),
-            columns=torch.tensor(self._columns(classes)),
+            columns=torch.tensor(self._columns(classes), device=CPU),
         )
 
     def _finish(self, training: Training) -> None:
@@ -285,26 +296,11 @@ class HPN(HPNParams, Learner):
         self, graph: GraphView, nodes: Tensor, task: int, classes: Classes | None = None
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities of a task's classes, and how much a node looks like one of its nodes."""
-        passed, raw = self._forward(graph, nodes, task)
         columns = self._columns(self.tasks_[task] if classes is None else classes)
-        # Only these columns are multiplied: with more of them, the last bits could come out differently.
-        head = self.network_.head
-        logits = F.linear(passed.representation, head.weight[columns], head.bias[columns])
-        scores = logits.detach().log_softmax(dim=1)
-        usual = torch.tensor(self.selections_[task].lengths)
-        length = (torch.linalg.vector_norm(raw, dim=2) / usual.clamp_min(1e-12)).clamp_max(1.0)
-        cosine = passed.levels[0].cosine.view(raw.shape[:2])
-        return scores, (cosine * length).mean(dim=1)
+        return self._reader(task).answer(graph, nodes, columns)
 
-    @torch.no_grad()
-    def _forward(self, graph: GraphView, nodes: Tensor, task: int) -> tuple[Pass, Tensor]:
-        """A pass as ``task`` sees the nodes, and their atomic embeddings."""
-        s, selection = self.settings(), self.selections_[task]
-        slots = make_slots(s, graph, nodes, selection.reach, self.seed)
-        raw = slots.embed(None, 0, *self.network_.get_extractors(selection))
-        visible = selection.visible if s.retention == "certified" else None
-        passed: Pass = self.network_(raw, visible)
-        return passed, raw
+    def _reader(self, task: int) -> Reader:
+        return Reader(self.settings(), self.network_, self.selections_[task], self.seed, self.processes)
 
     def _groups(self) -> list[list[int]]:
         """Tasks that see nodes through the same extractors, and so compete in one head where that grows."""
@@ -338,29 +334,20 @@ class HPN(HPNParams, Learner):
 
     def _new_network(self, num_outputs: int) -> PrototypeNetwork:
         s = self.settings()
-        return PrototypeNetwork(
-            self.num_features_,
-            num_outputs,
-            num_extractors=s.num_extractors,
-            num_slots=s.num_slots,
-            dim=s.dim,
-            thresholds=(s.threshold_atomic, s.threshold_node, s.threshold_class),
-            levels=s.levels,
-        )
+        with CPU:  # where weights are drawn, whatever the device
+            return PrototypeNetwork(
+                self.num_features_,
+                num_outputs,
+                num_extractors=s.num_extractors,
+                num_slots=s.num_slots,
+                dim=s.dim,
+                thresholds=(s.threshold_atomic, s.threshold_node, s.threshold_class),
+                levels=s.levels,
+            )
 
     def _certificate(self, task: int) -> str:
         """Hash of every number that the predictions for ``task`` are computed from."""
-        selection, network = self.selections_[task], self.network_
-        columns = self._columns(self.tasks_[task])
-        parts = list(network.get_extractors(selection))
-        for name, layer in network.shared_parameters.items():
-            parts.append(layer[columns] if name.startswith("head.") else layer)
-        seen = selection.visible or (0, 0, 0)
-        parts += [book.vectors[:size] for book, size in zip(network.books, seen, strict=True)]
-        digest = hashlib.sha256(repr(selection).encode())
-        for part in parts:
-            digest.update(part.detach().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return self.network_.digest(self.selections_[task], self._columns(self.tasks_[task]))
 
     def _state(self) -> State:
         state: State = {
@@ -375,11 +362,12 @@ class HPN(HPNParams, Learner):
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
             self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
+        self.network_.to(self.device)
         self.selections_ = [_selection(entry) for entry in state["selections"]]
         self.certificates_ = list(state["certificates"])
         self.codes_ = Codes(state["axes"].clone(), self.seed)
         if "trace" in state:
-            self._trace = Trace(**state["trace"])
+            self._trace = Trace(**to_device(state["trace"], self.device))
 
 
 def _selection(entry: State) -> Selection:

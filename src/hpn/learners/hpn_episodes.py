@@ -16,6 +16,7 @@ from torch import Tensor
 from hpn.errors import ConfigError
 from hpn.learners.base import State
 from hpn.learners.hpn import HPN
+from hpn.nn.device import CPU
 from hpn.nn.network import Pass
 from hpn.streams import Classes, GraphView, Query, Scenario, Task
 from hpn.streams.given import Labelled
@@ -80,14 +81,14 @@ class EpisodicHPN(HPN):
             An episode, the positions in ``nodes`` of those it is to see, and how it sees them.
         """
         episodes = self.episodes(task)
-        choice = torch.zeros(len(nodes), dtype=torch.long)
+        choice = torch.zeros(len(nodes), dtype=torch.long, device=CPU)
         if len(episodes) > 1:
             familiarity = [self._task_scores(graph, nodes, episode)[1] for episode in episodes]
             choice = torch.stack(familiarity).argmax(dim=0)
         for at, episode in enumerate(episodes):
             mine = (choice == at).nonzero().flatten()
             if len(mine):
-                yield episode, mine, self._forward(graph, nodes[mine], episode)[0]
+                yield episode, mine, self._reader(episode).see(graph, nodes[mine])[0]
 
     def atomic_slots(self, episode: int) -> list[Slot]:
         """What each atomic embedding of a node stands for, and the extractor that makes it."""

@@ -43,6 +43,7 @@ class Settings:
     lr_prototypes_late: float
     momentum: float
     batch_size: int
+    piece_size: int
     keep: Literal["best", "last"]
 
     @property
@@ -57,35 +58,38 @@ class Settings:
         return self.num_selected * (1 + structure)
 
 
+_PAPER = Settings(
+    num_extractors=22,
+    num_selected=1,
+    dim=16,
+    threshold_atomic=0.3,
+    threshold_node=0.3,
+    threshold_class=0.4,
+    levels="ANC",
+    slots="drawn",
+    drawn="5,7",
+    hops=2,
+    selection="reserve",
+    retention="paper",
+    warmup="epochs",
+    use_cls=True,
+    alpha=1.0,
+    beta=1.0,
+    epochs=90,
+    warmup_epochs=35,
+    late_epoch=85,
+    lr=0.1,
+    lr_refine=0.001,
+    lr_prototypes=0.1,
+    lr_prototypes_late=0.01,
+    momentum=0.0,
+    batch_size=100,
+    piece_size=2048,
+    keep="last",
+)
+
 PRESETS = {
-    "paper": Settings(
-        num_extractors=22,
-        num_selected=1,
-        dim=16,
-        threshold_atomic=0.3,
-        threshold_node=0.3,
-        threshold_class=0.4,
-        levels="ANC",
-        slots="drawn",
-        drawn="5,7",
-        hops=2,
-        selection="reserve",
-        retention="paper",
-        warmup="epochs",
-        use_cls=True,
-        alpha=1.0,
-        beta=1.0,
-        epochs=90,
-        warmup_epochs=35,
-        late_epoch=85,
-        lr=0.1,
-        lr_refine=0.001,
-        lr_prototypes=0.1,
-        lr_prototypes_late=0.01,
-        momentum=0.0,
-        batch_size=100,
-        keep="last",
-    ),
+    "paper": _PAPER,
     "best": Settings(
         num_extractors=64,
         num_selected=1,
@@ -112,10 +116,23 @@ PRESETS = {
         lr_prototypes_late=0.01,
         momentum=0.9,
         batch_size=4096,
+        piece_size=2048,
         keep="best",
     ),
+    "large": replace(
+        _PAPER,
+        num_extractors=64,
+        dim=4,
+        drawn="1",
+        hops=1,
+        epochs=10,
+        warmup_epochs=0,
+        lr_refine=0.3,
+        batch_size=4000,
+    ),
 }
-"""``paper``: what the paper states. ``best``: chosen on validation nodes; see docs/hpn.md."""
+"""``paper``: what the paper states. ``best``: chosen on validation nodes; see docs/hpn.md. ``large``: what
+the paper states for large graphs, its one neighbour, few dimensions and few epochs; see docs/scaling.md."""
 
 
 class HPNParams:
@@ -124,7 +141,7 @@ class HPNParams:
     def __init__(
         self,
         *,
-        preset: Literal["best", "paper"] = "best",
+        preset: Literal["best", "paper", "large"] = "best",
         num_extractors: Count | None = None,
         num_selected: Count | None = None,
         dim: Count | None = None,
@@ -150,6 +167,7 @@ class HPNParams:
         lr_prototypes_late: Rate | None = None,
         momentum: Annotated[float, Field(ge=0, lt=1)] | None = None,
         batch_size: Count | None = None,
+        piece_size: Count | None = None,
         keep: Literal["best", "last"] | None = None,
         seed: int = 0,
     ) -> None:
@@ -179,6 +197,7 @@ class HPNParams:
         self.lr_prototypes_late = lr_prototypes_late
         self.momentum = momentum
         self.batch_size = batch_size
+        self.piece_size = piece_size
         self.keep = keep
         self.seed = seed
 

@@ -10,15 +10,19 @@ from torch import Tensor
 
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn_params import Settings
+from hpn.nn.device import CPU
 from hpn.nn.extractors import DrawnSlots, MeanSlots, Slots
 from hpn.nn.neighborhoods import NeighborSampler
 from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.nn.propagation import Features, smooth
-from hpn.nn.prototypes import unit
+from hpn.nn.snapping import unit
 from hpn.streams import GraphView
 
 QUERY_TURN = 1 << 32
 """The round of drawn neighbours that queries see; no training round gets there."""
+
+DRAWN_AT_ONCE = 1 << 25
+"""Neighbours drawn ahead at most, beyond the first hop."""
 
 MOSTLY_FULL = 0.2
 """Share of entries from which on smoothed sparse features are kept dense."""
@@ -45,13 +49,47 @@ def make_slots(
         first_round: Number of the first draw.
     """
     if s.slots == "drawn":
-        sampler = NeighborSampler(graph.edge_index, graph.num_nodes, s.counts, seed)
-        return DrawnSlots(graph.x, nodes, sampler.draw(nodes, rounds, first_round))
+        sampler = NeighborSampler(graph.indptr, graph.indices, s.counts, seed)
+        return DrawnSlots(graph, nodes, Draws(sampler, nodes, rounds, first_round))
     farthest = s.hops if s.slots == "means" else reach
     layers = hop_features(graph, nodes, farthest)
     return MeanSlots(
         [_to_tensor(layer) for layer in (layers if s.slots == "means" else layers[:: max(1, reach)])]
     )
+
+
+class Draws:
+    """Neighbours of some nodes, drawn when they are asked for.
+
+    Beyond the first hop many rounds are drawn at once, because finding out who is there costs more than
+    drawing.
+
+    Args:
+        sampler: Who draws.
+        nodes: Whose neighbours.
+        rounds: How many rounds there are.
+        first_round: Number of the first.
+    """
+
+    def __init__(self, sampler: NeighborSampler, nodes: Tensor, rounds: int, first_round: int) -> None:
+        self.sampler = sampler
+        self.nodes = nodes
+        self.rounds = rounds
+        self.first_round = first_round
+        self._block: tuple[range, Tensor] = (range(0), nodes)
+
+    def __call__(self, rows: Tensor | None, turn: int) -> Tensor:
+        """The neighbours of the nodes at ``rows`` (all if ``None``) in a round ``[len(rows), num_drawn]``."""
+        if len(self.sampler.counts) == 1:
+            nodes = self.nodes if rows is None else self.nodes[rows]
+            return self.sampler.draw(nodes, 1, self.first_round + turn)[0]
+        if turn not in self._block[0]:
+            size = max(1, DRAWN_AT_ONCE // max(1, len(self.nodes) * sum(self.sampler.counts)))
+            turns = range(turn, min(turn + size, max(self.rounds, turn + 1)))
+            drawn = self.sampler.draw(self.nodes, len(turns), self.first_round + turn)
+            self._block = turns, drawn
+        drawn = self._block[1][turn - self._block[0].start]
+        return drawn if rows is None else drawn[rows]
 
 
 def hop_features(graph: GraphView, nodes: Tensor, hops: int) -> list[Features]:
@@ -67,12 +105,12 @@ def most_similar(s: Settings, network: PrototypeNetwork, slots: Slots) -> Select
 
     averaged over nodes and, for structure extractors, slots.
     """
-    total = torch.zeros(2, s.num_extractors)
+    total = torch.zeros(2, s.num_extractors, device=CPU)
     node, structure = network.node_extractors, network.structure_extractors
     for rows in batches(len(slots), 256):
         raw = slots.embed(rows, 0, node, structure).reshape(len(rows), -1, s.num_extractors, s.dim)
         _, cosine = network.atomic_prototypes.match(unit(raw.reshape(-1, s.dim)))
-        cosine = cosine.view(len(rows), -1, s.num_extractors)
+        cosine = cosine.view(len(rows), -1, s.num_extractors).cpu()
         total[0] += cosine[:, 0].sum(dim=0)
         total[1] += cosine[:, 1:].mean(dim=1).sum(dim=0)
     best = total.topk(s.num_selected).indices.sort(dim=1).values.tolist()
@@ -81,7 +119,7 @@ def most_similar(s: Settings, network: PrototypeNetwork, slots: Slots) -> Select
 
 def batches(count: int, size: int, order: Tensor | None = None) -> Iterable[Tensor]:
     """Numbers below ``count``, in order or in the order given, so many at a time."""
-    return torch.split(torch.arange(count) if order is None else order, size)
+    return torch.split(torch.arange(count, device=CPU) if order is None else order, size)
 
 
 def _to_tensor(layer: Features) -> Tensor:

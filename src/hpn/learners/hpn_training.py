@@ -13,37 +13,25 @@ from torch import Tensor
 
 from hpn.learners.base import State
 from hpn.learners.hpn_params import Settings
+from hpn.learners.hpn_pieces import (
+    Mix,
+    Move,
+    check_together,
+    cover,
+    cut,
+    found_together,
+)
 from hpn.learners.hpn_slots import batches
-from hpn.nn.extractors import Slots
-from hpn.nn.losses import classification_loss, distance_loss, divergence_loss, unit_columns
+from hpn.learners.hpn_steps import Leaves, Lesson, Steps
+from hpn.nn import prototypes
+from hpn.nn.device import CPU
+from hpn.nn.losses import classification_loss, divergence_loss, unit_columns
 from hpn.nn.network import Pass, PrototypeNetwork, Selection
+from hpn.nn.processes import ALONE, Processes
 
 KINDS = ("node", "structure")
-MIXED = 512
-"""Mixtures of training nodes to establish prototypes for, at least."""
 PULL_EVERY = 5
 """Epochs between two computations of the divergence gradient, which cost more than a small task's epoch."""
-
-
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """A task made ready for all its epochs.
-
-    Shapes:
-        - ``target``, ``val_target``: ``[num_train]`` and ``[num_val]``, positions in ``columns``
-        - ``columns``: columns of the head that compete
-    """
-
-    slots: Slots
-    target: Tensor
-    val: Slots
-    val_target: Tensor
-    columns: Tensor
-
-    def pick(self, logits: Tensor) -> Tensor:
-        """The logits that compete."""
-        is_all = torch.equal(self.columns, torch.arange(logits.shape[1]))
-        return logits if is_all else logits[:, self.columns]
 
 
 @dataclass
@@ -81,6 +69,7 @@ class Training:
         moves_layers: Whether the layers all tasks share may be trained.
         is_first: Whether this is the first task.
         trace: How far it is.
+        processes: Those that learn it together.
     """
 
     def __init__(
@@ -95,6 +84,7 @@ class Training:
         moves_layers: bool,
         is_first: bool,
         trace: Trace,
+        processes: Processes = ALONE,
     ) -> None:
         self.s = s
         self.network = network
@@ -105,6 +95,8 @@ class Training:
         self.moves_layers = moves_layers
         self.is_first = is_first
         self.trace = trace
+        self.processes = processes
+        self.steps = Steps(s, network, lesson, task, processes)
         chosen = zip(network.extractors, (selection.node, selection.structure), strict=True)
         self.others = [
             unit_columns(bank.detach()[[number for number in range(len(bank)) if number not in own]])
@@ -125,26 +117,22 @@ class Training:
 
     def run_epoch(self) -> float:
         """One pass over the training nodes; returns the mean loss."""
-        s, lesson, network = self.s, self.lesson, self.network
+        lesson, network = self.lesson, self.network
         leaves = self._take_leaves()
         if self.trace.epoch % PULL_EVERY == 0:
             self.trace.pull = self._divergence_gradient(leaves)
-        is_warm_up = self.trace.epoch < s.warmup_epochs
-        total, moves = 0.0, [_Move() for _ in network.books]
-        passed: Pass | None = None
-        for rows in batches(len(lesson.slots), s.batch_size, torch.randperm(len(lesson.slots))):
-            raw, layout = lesson.slots.embed_distinct(
-                rows, self.trace.epoch, leaves["node"], leaves["structure"]
-            )
-            passed = None if is_warm_up else network(raw, grow_for=self.task, layout=layout)
-            logits = network.warm_up(raw, layout) if passed is None else passed.logits
-            loss = self._loss(lesson.pick(logits), lesson.target[rows], passed, layout)
-            total += float(loss.detach()) * len(rows)
-            if loss.requires_grad:
-                self._descend(loss, leaves, passed, moves)
+        is_warm_up = self.trace.epoch < self.s.warmup_epochs
+        total, moves = 0.0, [Move() for _ in network.levels]
+        passes: list[Pass] = []
+        order = torch.randperm(len(lesson.slots), device=CPU)
+        for rows in batches(len(lesson.slots), self.s.batch_size, order):
+            loss, gradients, passes = self.steps.run(rows, leaves, self.trace.epoch)
+            total += loss * len(rows)
+            self._descend(gradients, leaves, moves, is_warm_up=is_warm_up)
+        self.processes.align([leaf for leaf in leaves.values() if leaf.requires_grad])
         network.put_extractors(self.selection, leaves["node"], leaves["structure"])
-        if passed is not None:
-            self._refine(passed, moves)
+        if not is_warm_up:
+            self._refine(passes, moves)
         self.trace.epoch += 1
         if not is_warm_up:
             self._keep_if_best()
@@ -157,16 +145,23 @@ class Training:
         Returns:
             The usual length of an atomic embedding, one a slot.
         """
-        s, slots = self.s, self.lesson.slots
-        node, structure = self.network.get_extractors(self.selection)
-        length = torch.zeros(s.num_slots)
+        s, slots, processes = self.s, self.lesson.slots, self.processes
+        extractors, turn = self.network.get_extractors(self.selection), max(0, self.trace.epoch - 1)
+        blank = torch.zeros(s.num_slots, device=extractors[0].device)
+        total = blank.clone()
         for rows in batches(len(slots), max(s.batch_size, 1024)):
-            raw = slots.embed(rows, max(0, self.trace.epoch - 1), node, structure)
-            self.network(raw, grow_for=self.task)
-            if s.warmup == "solve":
-                self.network(_mix(raw), grow_for=self.task)
-            length += torch.linalg.vector_norm(raw, dim=2).sum(dim=0)
-        return length / len(slots)
+            pieces = cut(rows, s.piece_size)
+            # Every process draws for all pieces, so that all of them go on with the same random numbers.
+            mixes = [Mix.draw(len(piece)) for piece in pieces] if s.warmup == "solve" else []
+            mine = processes.share(len(pieces))
+            raws = [slots.embed(pieces[number], turn, *extractors) for number in mine]
+            cover(self.network, raws, self.task, processes)
+            if mixes:
+                mixed = [mixes[number](raw) for number, raw in zip(mine, raws, strict=True)]
+                cover(self.network, mixed, self.task, processes)
+            lengths = [[torch.linalg.vector_norm(raw, dim=2).sum(dim=0)] for raw in raws]
+            total += processes.add(lengths or [[blank]], len(pieces))[0]
+        return total / len(slots)
 
     @torch.no_grad()
     def finish(self) -> Tensor:
@@ -186,7 +181,7 @@ class Training:
         lengths: Tensor = best["lengths"]
         return lengths
 
-    def _take_leaves(self) -> dict[str, Tensor]:
+    def _take_leaves(self) -> Leaves:
         """What moves, or would: copies of the task's extractors, and the shared layers themselves."""
         extractors = zip(KINDS, self.network.get_extractors(self.selection), strict=True)
         leaves = {kind: copy.requires_grad_(self.moves_extractors) for kind, copy in extractors}
@@ -194,19 +189,7 @@ class Training:
             leaves[name] = layer.requires_grad_(self.moves_layers)
         return leaves
 
-    def _loss(
-        self, logits: Tensor, target: Tensor, passed: Pass | None, layout: Tensor | None = None
-    ) -> Tensor:
-        """L_cls and L_dis; L_div does not depend on the batch and joins in as a gradient."""
-        loss = classification_loss(logits, target) if self.s.use_cls else logits.sum() * 0.0
-        if passed is not None and self.s.beta:
-            atomic = passed.levels[0].cosine
-            everywhere = atomic if layout is None else atomic.index_select(0, layout.flatten())
-            cosine = torch.cat([everywhere, *(level.cosine for level in passed.levels[1:])])
-            loss = loss + self.s.beta * distance_loss(cosine, len(target))
-        return loss
-
-    def _divergence_gradient(self, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _divergence_gradient(self, leaves: Leaves) -> dict[str, Tensor]:
         """Gradient of α L_div, which changes slowly."""
         pull = {}
         for kind, others in zip(KINDS, self.others, strict=True):
@@ -215,43 +198,45 @@ class Training:
                 (pull[kind],) = torch.autograd.grad(self.s.alpha * divergence_loss(leaf, others), leaf)
         return pull
 
+    @torch.no_grad()
     def _descend(
-        self, loss: Tensor, leaves: dict[str, Tensor], passed: Pass | None, moves: list[_Move]
+        self, gradients: list[Tensor], leaves: Leaves, moves: list[Move], *, is_warm_up: bool
     ) -> None:
         """One step of gradient descent on extractors and layers; prototypes collect theirs."""
         s, trace = self.s, self.trace
         moving = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
-        levels = passed.levels if passed is not None else []
-        wanted = [*moving.values(), *(level.prototypes for level in levels)]
-        gradients: tuple[Tensor | None, ...] = torch.autograd.grad(loss, wanted, allow_unused=True)
-        with torch.no_grad():
-            for (name, leaf), gradient in zip(moving.items(), gradients, strict=False):
-                if gradient is None:
-                    continue
-                # Shared layers cool down once, with the first task; each task's own extractors with it.
-                is_cool = passed is not None or (name not in KINDS and not self.is_first)
-                step = gradient + trace.pull[name] if name in trace.pull else gradient
-                if s.momentum:
-                    if name not in trace.velocity:
-                        trace.velocity[name] = torch.zeros_like(leaf)
-                    step = trace.velocity[name].mul_(s.momentum).add_(step)
-                leaf.sub_(step, alpha=s.lr_refine if is_cool else s.lr)
-            for move, gradient in zip(moves, gradients[len(moving) :], strict=False):
-                if gradient is not None:
-                    move.add(gradient)
+        for (name, leaf), gradient in zip(moving.items(), gradients, strict=False):
+            # Shared layers cool down once, with the first task; each task's own extractors with it.
+            is_cool = not is_warm_up or (name not in KINDS and not self.is_first)
+            step = gradient + trace.pull[name] if name in trace.pull else gradient
+            if s.momentum:
+                if name not in trace.velocity:
+                    trace.velocity[name] = torch.zeros_like(leaf)
+                step = trace.velocity[name].mul_(s.momentum).add_(step)
+            leaf.sub_(step, alpha=s.lr_refine if is_cool else s.lr)
+        for move, gradient in zip(moves, gradients[len(moving) :], strict=False):
+            move.add(gradient)
 
     @torch.no_grad()
-    def _refine(self, passed: Pass, moves: list[_Move]) -> None:
+    def _refine(self, passes: list[Pass], moves: list[Move]) -> None:
         """Move prototypes by what an epoch told them.
 
         Once an epoch, because every move may break cover and packing and has to be checked.
         """
         s = self.s
         rate = s.lr_prototypes if self.trace.epoch < s.late_epoch else s.lr_prototypes_late
-        for book, level, move in zip(self.network.books, passed.levels, moves, strict=False):
-            if move.total is not None and rate:
-                move.add(torch.zeros(len(book), book.dim))
-                book.refine(book.vectors - rate * move.total, level.embeddings, level.index, self.task)
+        for at, (book, move) in enumerate(zip(self.network.books, moves, strict=False)):
+            if move.total is None or not rate:
+                continue
+            move.add(torch.zeros_like(book.vectors))
+            moved = book.vectors - rate * move.total
+            self.processes.align([moved])
+            levels = [passed.levels[at] for passed in passes]
+            is_broken = book.move(moved) or any(book.loses(e.embeddings, e.index) for e in levels)
+            if self.processes.any(is_broken):
+                found_together(book, [level.embeddings for level in levels], self.task, self.processes)
+            elif prototypes.DEBUG:
+                check_together(book, [level.embeddings for level in levels], self.processes)
 
     @torch.no_grad()
     def _keep_if_best(self) -> None:
@@ -261,9 +246,8 @@ class Training:
             return
         lengths = self.establish()
         node, structure = network.get_extractors(self.selection)
-        logits = lesson.pick(network(lesson.val.embed(None, 0, node, structure)).logits)
-        right = float((logits.argmax(dim=1) == lesson.val_target).double().mean())
-        score = [right, -float(classification_loss(logits, lesson.val_target))]
+        right, loss = self._examine(node, structure)
+        score = [right, -loss]
         if not self.trace.best or score > self.trace.best["score"]:
             books = {str(number): book.state_dict() for number, book in enumerate(network.books)}
             layers = {name: layer.detach().clone() for name, layer in network.shared_parameters.items()}
@@ -276,29 +260,17 @@ class Training:
                 "layers": layers,
             }
 
-
-class _Move:
-    """The sum of gradients of a growing set of prototypes."""
-
-    def __init__(self) -> None:
-        self.total: Tensor | None = None
-
-    def add(self, gradient: Tensor) -> None:
-        if self.total is None:
-            self.total = gradient
-            return
-        if len(gradient) > len(self.total):
-            new = torch.zeros(len(gradient) - len(self.total), gradient.shape[1])
-            self.total = torch.cat([self.total, new])
-        self.total += gradient
-
-
-def _mix(raw: Tensor) -> Tensor:
-    """What nodes between two training nodes would look like.
-
-    Extractors are linear, so embeddings mix as features do. Training nodes are surer of their class than
-    others will be; prototypes are needed in between as well.
-    """
-    first, second = torch.randint(len(raw), (2, max(len(raw), MIXED)))
-    share = torch.rand(len(first), 1, 1)
-    return share * raw[first] + (1 - share) * raw[second]
+    def _examine(self, node: Tensor, structure: Tensor) -> tuple[float, float]:
+        """Share of validation nodes answered right, and their mean loss."""
+        lesson, count = self.lesson, len(self.lesson.val)
+        pieces = cut(torch.arange(count, device=CPU), max(self.s.piece_size, 1024))
+        told = []
+        for number in self.processes.share(len(pieces)):
+            rows = None if len(pieces) == 1 else pieces[number]
+            logits = lesson.pick(self.network(lesson.val.embed(rows, 0, node, structure)).logits)
+            target = lesson.val_target[pieces[number]].to(logits.device)
+            loss = classification_loss(logits, target)
+            loss = loss if rows is None else loss * (len(rows) / count)
+            told.append([(logits.argmax(dim=1) == target).sum().float(), loss])
+        right, loss = self.processes.add(told or [list(torch.zeros(2, device=node.device))], len(pieces))
+        return float(right) / count, float(loss)

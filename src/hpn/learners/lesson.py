@@ -1,15 +1,21 @@
-"""Training data made ready once for all epochs, whole or in mini-batches."""
+"""Training data made ready once for all epochs, whole or in mini-batches.
+
+It stays on the CPU. What a step goes over is moved when it is asked for: the part of the graph that a
+mini-batch needs, or, once for all epochs, the whole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from hpn.nn import Adjacency, SubgraphCutter
+from hpn.nn.device import CPU, move_features
+from hpn.streams.views import FeatureRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,22 +23,23 @@ class Lesson:
     """Nodes to learn from, with the graph around them. A mini-batch of a lesson is a smaller lesson.
 
     Args:
-        x: Features.
+        features: Features, or where those of a mini-batch are fetched from.
         adjacency: The graph, as the backbone has prepared it.
-        nodes: Rows of ``x`` to learn from.
+        nodes: Those to learn from, by number.
         target: The column of the head that stands for each node's class.
         allowed: Columns that the node may be told from.
         num_neighbors: Neighbours drawn for a node of a mini-batch at most; ``None`` for all.
         sums_neighbors: See :class:`hpn.nn.SubgraphCutter`.
-        num_complete: Rows of ``x``, the first ones, whose neighbours are there; ``None`` for all.
+        num_complete: Nodes, the first ones, whose neighbours are there; ``None`` for all.
+        device: Where the lessons are that :meth:`batches`, :meth:`singles` and :meth:`in_order` give.
 
     Shapes:
-        - ``x``: ``[num_nodes, num_features]``
+        - ``features``: ``[num_nodes, num_features]``
         - ``nodes``, ``target``: ``[num_train]``
         - ``allowed``: ``[num_train, num_outputs]``
     """
 
-    x: Tensor
+    features: Tensor | FeatureRows
     adjacency: Adjacency
     nodes: Tensor
     target: Tensor
@@ -40,29 +47,35 @@ class Lesson:
     num_neighbors: int | None = None
     sums_neighbors: bool = False
     num_complete: int | None = None
+    device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @property
+    def x(self) -> Tensor:
+        """Features of all nodes."""
+        return self.features.take() if isinstance(self.features, FeatureRows) else self.features
+
     def batches(self, size: int | None) -> Iterator[Lesson]:
         """The whole lesson if ``size`` is ``None``, else parts of it in a newly drawn order."""
         if size is None:
-            yield self
+            yield self._moved
         else:
-            for chosen in torch.split(torch.randperm(len(self)), size):
+            for chosen in torch.split(torch.randperm(len(self), device=CPU), size):
                 yield self.part(chosen)
 
     def singles(self, most: int) -> Iterator[Lesson]:
         """Lessons of one node each with all its neighbours, of at most ``most`` nodes that are drawn."""
-        for chosen in torch.split(torch.randperm(len(self))[:most], 1):
+        for chosen in torch.split(torch.randperm(len(self), device=CPU)[:most], 1):
             yield self.part(chosen, complete=True)
 
     def in_order(self, size: int | None) -> Iterator[Lesson]:
         """As :meth:`batches`, but in order and with all neighbours: to look at the nodes, not to learn."""
         if size is None:
-            yield self
+            yield self._moved
         else:
-            for chosen in torch.split(torch.arange(len(self)), size):
+            for chosen in torch.split(torch.arange(len(self), device=CPU), size):
                 yield self.part(chosen, complete=True)
 
     def part(self, chosen: Tensor, *, complete: bool = False) -> Lesson:
@@ -74,7 +87,7 @@ class Lesson:
         """
         cutter = self._complete_cutter if complete else self._cutter
         cut = cutter.cut(self.nodes[chosen])
-        return Lesson(
+        part = Lesson(
             cut.x,
             cut.adjacency,
             cut.rows,
@@ -82,13 +95,36 @@ class Lesson:
             self.allowed[chosen],
             num_complete=cut.num_complete,
         )
+        return part.to(self.device)
+
+    def to(self, device: torch.device) -> Lesson:
+        """The same lesson, all of it on ``device`` and with features in float32."""
+        x = move_features(self.x, device)
+        if x is self.features:
+            return self
+        return replace(
+            self,
+            features=x,
+            adjacency=tuple(part.to(device) for part in self.adjacency),
+            nodes=self.nodes.to(device),
+            target=self.target.to(device),
+            allowed=self.allowed.to(device),
+            device=device,
+        )
+
+    @cached_property
+    def _moved(self) -> Lesson:
+        return self.to(self.device)
 
     @cached_property
     def _cutter(self) -> SubgraphCutter:
         return SubgraphCutter(
-            self.x, self.adjacency, num_neighbors=self.num_neighbors, sums_neighbors=self.sums_neighbors
+            self.features,
+            self.adjacency,
+            num_neighbors=self.num_neighbors,
+            sums_neighbors=self.sums_neighbors,
         )
 
     @cached_property
     def _complete_cutter(self) -> SubgraphCutter:
-        return SubgraphCutter(self.x, self.adjacency)
+        return SubgraphCutter(self.features, self.adjacency)

@@ -1,7 +1,8 @@
 """Nearest class mean on smoothed features.
 
 Keeps one mean a class and never changes it, so nothing is forgotten, and all classes live in one space,
-so that it answers with or without the task. The cheapest learner that can be right.
+so that it answers with or without the task. The cheapest learner that can be right. It is computed with
+NumPy and SciPy on the CPU, whatever device is chosen.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn import smooth
+from hpn.nn.device import CPU
 from hpn.nn.propagation import Features, Normalization
 from hpn.streams import Query, Task
 
@@ -66,7 +68,7 @@ class NCM(Learner):
         hops = self.max_hops if first else self.hops_
         layers = list(smooth(graph.x, graph.edge_index, hops, self.normalization))
         if first:
-            self.means_ = torch.zeros(0, self.num_features_)
+            self.means_ = torch.zeros(0, self.num_features_, device=CPU)
             self.hops_ = self._choose_hops(layers, task)
         means = _class_means(layers[self.hops_], task)
         self.means_ = torch.cat([self.means_, means])
@@ -77,7 +79,7 @@ class NCM(Learner):
         """Fewest hops with the best accuracy on validation nodes."""
         if len(task.val) == 0 or len(task.classes) == 1:
             return min(DEFAULT_HOPS, self.max_hops)
-        order = torch.tensor(task.classes)
+        order = torch.tensor(task.classes, device=CPU)
         val = task.val.numpy()
         accuracies = []
         for features in layers:

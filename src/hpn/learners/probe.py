@@ -3,7 +3,7 @@
 No continual learning at all: each task has a classifier of its own, so nothing is forgotten and
 memory grows with the tasks. It is the floor under every method here. Its grids and normalisation were
 picked to reproduce reference accuracies on Cora, Citeseer and Actor with test nodes in view; the page
-docs/learners.md tells how.
+docs/learners.md tells how. It is computed with scikit-learn on the CPU, whatever device is chosen.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn import smooth
+from hpn.nn.device import CPU
 from hpn.nn.propagation import Features, Normalization
 from hpn.streams import Query, Task
 
@@ -100,8 +101,8 @@ class Probe(Learner):
     def _keep(self, task: Task, best: tuple[Any, Any, int, float] | None) -> None:
         if best is None:  # one class: nothing to tell apart
             weight, bias, hops, strength = (
-                torch.zeros(0, self.num_features_),
-                torch.zeros(0),
+                torch.zeros(0, self.num_features_, device=CPU),
+                torch.zeros(0, device=CPU),
                 0,
                 0.0,
             )
@@ -137,7 +138,7 @@ class Probe(Learner):
         weight, bias = self.weights_[task], self.biases_[task]
         logits = torch.from_numpy(np.asarray(features @ weight.numpy().T)) + bias
         if len(bias) < 2:  # the first class is the reference
-            logits = torch.cat([torch.zeros(logits.shape[0], 1), logits], dim=1)
+            logits = torch.cat([torch.zeros(logits.shape[0], 1, device=CPU), logits], dim=1)
         return logits.log_softmax(dim=1)
 
     def _state(self) -> State:

@@ -13,17 +13,18 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import is_sparse, select_rows
+from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.learners.base import State
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
+from hpn.nn.device import CPU
 from hpn.streams import GraphView, Task
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Nodes of one task.
+    """Nodes of one task, kept on the CPU.
 
     Args:
         y: Their class numbers.
@@ -41,12 +42,12 @@ class Kept:
         nodes, y = task.train[chosen], task.train_y[chosen]
         if task.graph.ids is not None:
             return cls(y, ids=task.graph.ids[nodes])
-        return cls(y, x=select_rows(task.graph.x, nodes))
+        return cls(y, x=task.graph.take(nodes))
 
     def find(self, task: Task) -> tuple[GraphView, Tensor]:
         """The graph to see them in while ``task`` is learned, and where they are in it."""
         if self.x is not None:
-            return GraphView(self.x, torch.zeros(2, 0, dtype=torch.int64)), torch.arange(len(self.y))
+            return _unlinked(self.x), torch.arange(len(self.y), device=CPU)
         if self.ids is None or task.graph.ids is None:
             raise DataError(f"task {task.index} does not name its nodes, but an earlier task did")
         ordered, order = task.graph.ids.sort()
@@ -73,6 +74,10 @@ class Kept:
                 state["crow"], state["col"], state["value"], size, check_invariants=False
             )
         return cls(state["y"], x=x, ids=state.get("ids"))
+
+
+def _unlinked(x: Tensor) -> GraphView:
+    return GraphView(x, torch.zeros(2, 0, dtype=torch.int64, device=CPU))
 
 
 class Replay(FineTune):

@@ -8,6 +8,8 @@ NeurIPS 2023: Random Projections and Pre-trained Models for Continual Learning).
 Departures: there is no pre-trained or first-task network, the encoder is a smoothing over the graph and a
 random layer; sums are kept and solved anew, as in RanPAC, where ACIL updates an inverse; the regression has
 an intercept that is not regularised, rare classes may weigh more, and the strength is never chosen anew.
+
+It is solved with NumPy and SciPy on the CPU, whatever device is chosen.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn import smooth
+from hpn.nn.device import CPU
 from hpn.nn.propagation import Features, Normalization
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import GraphView, Query, Task
@@ -112,10 +115,11 @@ class Ridge(Learner):
 
     def _learn(self, task: Task, observer: Observer) -> None:
         if task.index == 0:
-            self.gram_ = torch.zeros(self.width + 1, self.width + 1, dtype=torch.float64)
-            self.sums_ = torch.zeros(self.width + 1, 0, dtype=torch.float64)
+            self.gram_ = torch.zeros(self.width + 1, self.width + 1, dtype=torch.float64, device=CPU)
+            self.sums_ = torch.zeros(self.width + 1, 0, dtype=torch.float64, device=CPU)
             self.num_rows_ = 0
-        is_class = (task.train_y[:, None] == torch.tensor(task.classes)).numpy()  # [num_rows, num_classes]
+        classes = torch.tensor(task.classes, device=CPU)
+        is_class = (task.train_y[:, None] == classes).numpy()  # [num_rows, num_classes]
         weight = is_class.sum(axis=0, dtype=float)[is_class.argmax(axis=1)] ** -self.balance
         gram, sums = self.gram_.numpy().copy(), np.zeros((self.width + 1, len(task.classes)))
         for rows, hidden in self._encode(task.graph, task.train):
@@ -133,9 +137,9 @@ class Ridge(Learner):
         """Yield h of some of ``nodes`` after the other, with which of them these are; in float64."""
         layers = smooth(graph.x, graph.edge_index, self.max_hops, self.normalization)
         hops = [_scale_rows(layer[nodes.numpy()]) for layer in layers]
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator(CPU).manual_seed(self.seed)
         shape = (self.num_features_, self.width)
-        draws = [torch.randn(shape, generator=generator).numpy() for _ in hops]
+        draws = [torch.randn(shape, generator=generator, device=CPU).numpy() for _ in hops]
         projections = [2.0 ** (hop - self.max_hops) * draw for hop, draw in enumerate(draws)]
         for start in range(0, len(nodes), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hpn.nn.device import CPU
 from hpn.nn.sparse_linear import SparseLinear
 from hpn.nn.subgraphs import Adjacency
 
@@ -204,12 +205,16 @@ BACKBONES: dict[str, type[GCN] | type[GAT] | type[GIN]] = {"gcn": GCN, "gat": GA
 
 
 def make_backbone(name: str, num_features: int, num_outputs: int, *, dropout: float) -> Backbone:
-    """Make a backbone by its name on the command line."""
-    return BACKBONES[name](num_features, num_outputs, dropout=dropout)
+    """Make a backbone by its name on the command line.
+
+    On the CPU, where a seed draws the same weights whatever device they then go to.
+    """
+    with CPU:
+        return BACKBONES[name](num_features, num_outputs, dropout=dropout)
 
 
 def grow_outputs(network: Backbone, num_outputs: int) -> Backbone:
-    """A copy of ``network`` with more logits; what was learned so far stays as it was.
+    """A copy of ``network``, on the CPU, with more logits; what was learned so far stays as it was.
 
     Every parameter of the output layer has the logits as one of its dimensions, so the old values are
     the leading block of the new ones.
@@ -220,7 +225,8 @@ def grow_outputs(network: Backbone, num_outputs: int) -> Backbone:
         >>> torch.equal(large.second.lin.weight[:2], small.second.lin.weight)
         True
     """
-    grown = type(network)(network.num_features, num_outputs, dropout=network.dropout)  # type: ignore[call-arg]
+    with CPU:
+        grown = type(network)(network.num_features, num_outputs, dropout=network.dropout)  # type: ignore[call-arg]
     old = dict(network.named_parameters())
     with torch.no_grad():
         for name, parameter in grown.named_parameters():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hpn.nn.network import PrototypeNetwork
-from hpn.nn.prototypes import unit
+from hpn.nn.snapping import unit
 
 
 class Codes:
@@ -29,7 +29,7 @@ class Codes:
     @classmethod
     def draw(cls, dim: int, seed: int) -> Codes:
         """Random axes."""
-        return cls(torch.linalg.qr(torch.randn(dim, dim)).Q.t().contiguous(), seed)
+        return cls(torch.linalg.qr(torch.randn(dim, dim, device="cpu")).Q.t().contiguous(), seed)
 
     @property
     def reference(self) -> Tensor:
@@ -42,13 +42,13 @@ class Codes:
         if column < 2 * (dim - 1):
             return self.axes[1 + column // 2] * (1 - 2 * (column % 2))
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + column) % 2**63)
-        drawn = torch.randn(dim, generator=generator)
+        drawn = torch.randn(dim, generator=generator, device="cpu")
         return unit(drawn - (drawn @ self.reference) * self.reference) if dim > 1 else unit(drawn)
 
     @torch.no_grad()
     def align_layers(self, network: PrototypeNetwork) -> None:
         """Make the layers pass directions on: the mean over slots, then the identity."""
-        same = torch.eye(network.dim)
+        same = torch.eye(network.dim, device="cpu")
         num_slots = network.to_node.in_features // network.dim
         network.to_node.weight.copy_(same.repeat(1, num_slots) / num_slots)
         network.to_class.weight.copy_(same)

@@ -8,6 +8,7 @@ sampling noise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -26,24 +27,29 @@ class NeighborSampler:
     what else is asked makes no difference.
 
     Args:
-        edge_index: Edges in both directions, without self-loops ``[2, num_entries]``.
-        num_nodes: Nodes of the graph.
+        indptr: Where the neighbours of each node begin in ``indices`` ``[num_nodes + 1]``.
+        indices: Neighbours of node 0, of node 1, …, each node's in order, itself not among them.
         counts: How many nodes to draw from hop 1, 2, …
         seed: Of the draws.
 
     Example:
-        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> sampler = NeighborSampler(path, 3, counts=(1, 2))
+        >>> path = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+        >>> sampler = NeighborSampler(*path, counts=(1, 2))
         >>> sampler.draw(torch.tensor([0]), rounds=1).tolist()
         [[[1, 2, 2]]]
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, counts: Sequence[int], seed: int = 0) -> None:
-        source, target = edge_index.numpy()
-        ones = np.ones(len(source), dtype=np.int32)
-        self.adjacency = sp.csr_matrix((ones, (source, target)), shape=(num_nodes, num_nodes))
+    def __init__(self, indptr: Tensor, indices: Tensor, counts: Sequence[int], seed: int = 0) -> None:
+        self.indptr = indptr.numpy()
+        self.indices = indices.numpy()
         self.counts = tuple(counts)
         self.seed = seed
+
+    @cached_property
+    def adjacency(self) -> sp.csr_matrix:
+        """The edges as a matrix; only draws from beyond the first hop need it."""
+        ones, size = np.ones(len(self.indices), dtype=np.int32), len(self.indptr) - 1
+        return sp.csr_matrix((ones, self.indices, self.indptr), shape=(size, size))
 
     def draw(self, nodes: Tensor, rounds: int, first_round: int = 0) -> Tensor:
         """Draw neighbours of ``nodes``, anew in every round.
@@ -53,6 +59,8 @@ class NeighborSampler:
         Shapes:
             - result: ``[rounds, len(nodes), sum(counts)]``
         """
+        if len(self.counts) == 1:
+            return torch.from_numpy(self._draw_adjacent(nodes.numpy(), rounds, first_round))
         drawn = np.empty((rounds, len(nodes), sum(self.counts)), dtype=np.int64)
         drawn[:] = nodes.numpy()[None, :, None]
         for start, stop in self._chunks(nodes.numpy()):
@@ -69,12 +77,24 @@ class NeighborSampler:
                 slot += count
         return torch.from_numpy(drawn)
 
+    def _draw_adjacent(self, nodes: np.ndarray, rounds: int, first_round: int) -> np.ndarray:
+        """Draw from the first hop only, which needs no enumeration."""
+        start, turns = self.indptr[nodes], np.arange(first_round, first_round + rounds)
+        size = self.indptr[nodes + 1] - start
+        chance = _uniform(self.seed, turns[:, None, None], nodes[None, :, None], np.arange(self.counts[0]))
+        if len(self.indices) == 0:
+            return np.array(np.broadcast_to(nodes[None, :, None], chance.shape))
+        at = start[None, :, None] + (chance * size[None, :, None]).astype(np.int64)
+        # Where there is nobody, any entry will do: the node stands in.
+        drawn: np.ndarray = self.indices[np.minimum(at, len(self.indices) - 1)].astype(np.int64)
+        alone = size == 0
+        drawn[:, alone] = nodes[None, alone, None]
+        return drawn
+
     def _chunks(self, nodes: np.ndarray) -> Iterator[tuple[int, int]]:
         """Cut ``nodes`` so that a chunk's rings stay small."""
-        degree = np.diff(self.adjacency.indptr)
-        reach = degree[nodes].astype(np.int64)
-        if len(self.counts) > 1:
-            reach = self.adjacency[nodes] @ degree.astype(np.int64)
+        degree = np.diff(self.indptr)
+        reach = self.adjacency[nodes] @ degree.astype(np.int64)
         share = np.cumsum(reach) // WALKS_AT_ONCE
         cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(nodes)]
         yield from pairwise(cuts)

@@ -13,13 +13,16 @@ where :math:`p_L` finds the nearest prototype of a level and :math:`z` are the l
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from hpn.nn.prototypes import PrototypeBook, snap, unit
+from hpn.nn.prototypes import PrototypeBook
+from hpn.nn.snapping import snap, unit
 
 INITIAL_SCALE = 0.3
 """Spread of initial extractors. Only directions count: a smaller one means larger steps at the same rate."""
@@ -71,6 +74,19 @@ class Pass:
     levels: list[Level]
     representation: Tensor
     logits: Tensor
+
+
+Stages = Generator[Tensor, None, Pass]
+
+
+def finish_pass(stages: Stages) -> Pass:
+    """Go through the levels that are left."""
+    try:
+        while True:
+            next(stages)
+    except StopIteration as stop:
+        passed: Pass = stop.value
+        return passed
 
 
 class PrototypeNetwork(nn.Module):
@@ -169,15 +185,38 @@ class PrototypeNetwork(nn.Module):
             grow_for: Found prototypes for what is not covered yet, in the name of this task.
             layout: Which atomic embedding is in which slot ``[n, num_slots]``, if ``raw`` has each only once.
         """
-        atomic = self._match(0, raw.reshape(-1, self.dim), visible, grow_for)
+        stages = self.stages(raw, visible, layout)
+        for book in self.books[: len(self.levels)]:
+            embeddings = next(stages)
+            if grow_for is not None:
+                book.cover(embeddings, grow_for)
+        return finish_pass(stages)
+
+    def stages(self, raw: Tensor, visible: Visible | None = None, layout: Tensor | None = None) -> Stages:
+        """A forward pass that stops before each level, so that prototypes may be founded there.
+
+        Yields:
+            The embeddings that are about to be matched, of length 1.
+        """
+        atomic = yield from self._match(0, raw.reshape(-1, self.dim), visible)
         passed, parts = [atomic], [self._lay_out(atomic.values, layout)]
         if "N" in self.levels:
-            passed.append(self._match(1, self.to_node(parts[0]), visible, grow_for))
+            passed.append((yield from self._match(1, self.to_node(parts[0]), visible)))
         if "C" in self.levels:
-            passed.append(self._match(2, self.to_class(passed[1].values), visible, grow_for))
+            passed.append((yield from self._match(2, self.to_class(passed[1].values), visible)))
         parts += [level.values for level in passed[1:]]
         representation = torch.cat(parts, dim=1)
         return Pass(passed, representation, self.head(representation))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a level in use has no prototypes yet."""
+        return any(len(book) == 0 for book in self.books[: len(self.levels)])
+
+    def covers(self, passed: Pass) -> bool:
+        """Whether everything in a pass is near enough to the prototype it was matched to."""
+        levels = zip(self.books, passed.levels, strict=False)
+        return all(float(level.cosine.detach().amin()) >= book.nearly for book, level in levels)
 
     def warm_up(self, raw: Tensor, layout: Tensor | None = None) -> Tensor:
         """Logits before prototypes exist: embeddings stand in for them."""
@@ -190,23 +229,33 @@ class PrototypeNetwork(nn.Module):
         logits: Tensor = self.head(torch.cat(parts, dim=1))
         return logits
 
+    def digest(self, selection: Selection, columns: list[int]) -> str:
+        """Hash of every number that predictions with a selection, for some columns of the head, depend on."""
+        parts = list(self.get_extractors(selection))
+        for name, layer in self.shared_parameters.items():
+            parts.append(layer[columns] if name.startswith("head.") else layer)
+        seen = selection.visible or (0, 0, 0)
+        parts += [book.vectors[:size] for book, size in zip(self.books, seen, strict=True)]
+        digest = hashlib.sha256(repr(selection).encode())
+        for part in parts:
+            digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
     def grow_head(self, num_outputs: int) -> None:
         """Append logits; those there already stay as they are."""
         old = self.head
         if num_outputs > old.out_features:
-            self.head = nn.Linear(old.in_features, num_outputs)
+            self.head = nn.Linear(old.in_features, num_outputs, device="cpu").to(old.weight.device)
             with torch.no_grad():
                 self.head.weight[: old.out_features] = old.weight
                 self.head.bias[: old.out_features] = old.bias
 
-    def _match(self, level: int, raw: Tensor, visible: Visible | None, grow_for: int | None) -> Level:
+    def _match(self, level: int, raw: Tensor, visible: Visible | None) -> Generator[Tensor, None, Level]:
         book = self.books[level]
         with torch.no_grad():
             embeddings = unit(raw)
-            if grow_for is not None:
-                index, cosine = book.cover(embeddings, grow_for)
-            else:
-                index, cosine = book.match(embeddings, visible[level] if visible else None)
+        yield embeddings
+        index, cosine = book.match(embeddings, visible[level] if visible else None)
         prototypes = book.vectors.detach()
         if not torch.is_grad_enabled():
             return Level(embeddings, prototypes[index], index, cosine, prototypes)

@@ -27,7 +27,7 @@ def smooth(
     :math:`\hat{A} = \tilde{D}^{-1} (A + I)`, the mean over a node and its neighbours.
 
     Args:
-        x: Features, dense or sparse; sparse ones stay sparse.
+        x: Features, dense or sparse, on the CPU; sparse ones stay sparse.
         edge_index: Edges in both directions, without self-loops.
         max_hops: How often to propagate at most.
         normalization: How the adjacency matrix is scaled.
@@ -35,7 +35,7 @@ def smooth(
     Shapes:
         - ``x`` and every result: ``[num_nodes, num_features]``
     """
-    features: Features = to_scipy(x) if is_sparse(x) else x.numpy()
+    features: Features = to_scipy(x) if is_sparse(x) else x.float().numpy()
     yield features
     if max_hops == 0:
         return

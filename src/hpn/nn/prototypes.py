@@ -22,14 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hpn.nn.snapping import unit
+
 CHUNK = 512
 """Candidates compared with each other at once, which bounds the memory of growth."""
 
 ROUNDING = 1e-5
 """Wider than any rounding error of a cosine in single precision."""
-
-SHORTEST, LONGEST = 1e-12, 1e18
-"""Lengths between which a vector is scaled directly; below, it has no direction."""
 
 DEBUG = bool(os.environ.get("HPN_DEBUG"))
 """Check the invariants after every change (slow); set by the environment variable ``HPN_DEBUG``."""
@@ -94,8 +93,11 @@ class PrototypeBook(nn.Module):
             Index and cosine, ``[n]`` each; ties go to the older prototype.
         """
         cosine = embeddings.detach() @ self.vectors[:visible].t()
-        # NumPy's argmax is vectorised; PyTorch's takes several times as long as the product.
-        index = torch.from_numpy(cosine.numpy().argmax(axis=1))
+        if cosine.device.type == "cpu":
+            # NumPy's argmax is vectorised; PyTorch's takes several times as long as the product.
+            index = torch.from_numpy(cosine.numpy().argmax(axis=1))
+        else:
+            index = cosine.argmax(dim=1)
         return index, cosine.gather(1, index.unsqueeze(1)).squeeze(1)
 
     def cover(self, embeddings: Tensor, task: int) -> tuple[Tensor, Tensor]:
@@ -112,20 +114,42 @@ class PrototypeBook(nn.Module):
         Returns:
             Index and cosine, ``[n]`` each, as :meth:`match` gives them.
         """
-        embeddings = embeddings.detach()
         if len(embeddings) == 0:
-            return torch.zeros(0, dtype=torch.long), torch.zeros(0)
-        if self._size:
-            index, cosine = self.match(embeddings)
-            strangers = embeddings[cosine < 1 - self.threshold + ROUNDING]
-        else:
-            strangers = embeddings
-        if len(strangers) == 0:
-            return index, cosine
-        self._append(_choose_founders(strangers, self.vectors, self.threshold), task)
-        if DEBUG:
-            self.check(embeddings)
+            return embeddings.new_zeros(0, dtype=torch.long), embeddings.new_zeros(0)
+        strangers = self.strangers(embeddings)
+        if len(strangers):
+            self.found(self.choose_founders(strangers), task)
+            if DEBUG:
+                self.check(embeddings)
         return self.match(embeddings)
+
+    def strangers(self, embeddings: Tensor) -> Tensor:
+        """The embeddings that no prototype covers, or that are so near the edge that rounding decides."""
+        embeddings = embeddings.detach()
+        if self._size == 0 or len(embeddings) == 0:
+            return embeddings
+        return embeddings[self.match(embeddings)[1] < self.nearly]
+
+    @property
+    def nearly(self) -> float:
+        """The cosine from which on an embedding is covered beyond doubt."""
+        return 1 - self.threshold + ROUNDING
+
+    def choose_founders(self, strangers: Tensor) -> Tensor:
+        """Which strangers are to become prototypes; see :meth:`cover`."""
+        return _choose_founders(strangers, self.vectors, self.threshold)
+
+    def found(self, vectors: Tensor, task: int) -> None:
+        """Add prototypes, in the name of ``task``."""
+        needed = self._size + len(vectors)
+        capacity = len(self._vectors)
+        if needed > capacity:
+            grown = max(needed, 2 * capacity, 16)
+            self._vectors = torch.cat([self.vectors, self._vectors.new_zeros(grown - self._size, self.dim)])
+            self._founders = torch.cat([self.founders, self._founders.new_zeros(grown - self._size)])
+        self._vectors[self._size : needed] = vectors
+        self._founders[self._size : needed] = task
+        self._size = needed
 
     def grow(self, embeddings: Tensor, task: int) -> int:
         """Found prototypes where embeddings are not covered; see :meth:`cover`.
@@ -146,13 +170,23 @@ class PrototypeBook(nn.Module):
             index: The prototype each of them was matched to ``[n]``.
             task: The task that founds what is needed to restore the cover.
         """
-        with torch.no_grad():
-            start = self.num_frozen
-            self._vectors[start : self._size] = unit(moved[start:])
-            if self.merge() or self._lost(embeddings, index):
-                self.cover(embeddings, task)
+        if self.move(moved) or self.loses(embeddings, index):
+            self.cover(embeddings, task)
         if DEBUG:
             self.check(embeddings)
+
+    @torch.no_grad()
+    def move(self, moved: Tensor) -> bool:
+        """Move prototypes and merge those that came too close; frozen ones stay.
+
+        Args:
+            moved: Where each prototype should go ``[len(book), dim]``, of any length.
+
+        Returns:
+            Whether any was merged away, so that numbers of prototypes have changed.
+        """
+        self._vectors[self.num_frozen : self._size] = unit(moved[self.num_frozen :])
+        return self.merge() > 0
 
     def merge(self) -> int:
         """Drop every prototype that came too close to an older one.
@@ -164,7 +198,7 @@ class PrototypeBook(nn.Module):
             return 0
         exact = self.vectors.double()
         close = ((exact @ exact.t()) >= 1 - self.threshold).tril_(-1)
-        dropped = torch.zeros(self._size, dtype=torch.bool)
+        dropped = torch.zeros(self._size, dtype=torch.bool, device=close.device)
         for young in close.any(dim=1).nonzero().flatten().tolist():
             dropped[young] = bool((close[young] & ~dropped).any())
         dropped[: self.num_frozen] = False
@@ -205,12 +239,12 @@ class PrototypeBook(nn.Module):
         """The arguments and the number of prototypes."""
         return f"dim={self.dim}, threshold={self.threshold}, size={self._size}"
 
-    def _lost(self, embeddings: Tensor, index: Tensor) -> bool:
+    def loses(self, embeddings: Tensor, index: Tensor) -> bool:
         """Whether an embedding is out of reach of the prototype it was matched to."""
         if len(index) == 0:
             return False
         near = (embeddings * self.vectors.index_select(0, index)).sum(dim=1)
-        return float(near.min()) < 1 - self.threshold + ROUNDING
+        return float(near.min()) < self.nearly
 
     def _is_crowded(self) -> bool:
         """Whether two prototypes may be too close; cheaper than the exact test, and never wrong to say no."""
@@ -218,101 +252,22 @@ class PrototypeBook(nn.Module):
         cosine.fill_diagonal_(-1)
         return float(cosine.max()) >= 1 - self.threshold - ROUNDING
 
-    def _append(self, vectors: Tensor, task: int) -> None:
-        needed = self._size + len(vectors)
-        capacity = len(self._vectors)
-        if needed > capacity:
-            grown = max(needed, 2 * capacity, 16)
-            self._vectors = torch.cat([self.vectors, torch.zeros(grown - self._size, self.dim)])
-            self._founders = torch.cat([self.founders, torch.zeros(grown - self._size, dtype=torch.long)])
-        self._vectors[self._size : needed] = vectors
-        self._founders[self._size : needed] = task
-        self._size = needed
-
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "vectors"] = self.vectors.clone()
         destination[prefix + "founders"] = self.founders.clone()
-        destination[prefix + "num_frozen"] = torch.tensor(self.num_frozen)
+        destination[prefix + "num_frozen"] = torch.tensor(self.num_frozen, device="cpu")
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        self._vectors = state_dict[prefix + "vectors"].clone()
-        self._founders = state_dict[prefix + "founders"].clone()
+        self._vectors = state_dict[prefix + "vectors"].clone().to(self._vectors.device)
+        self._founders = state_dict[prefix + "founders"].clone().to(self._founders.device)
         self.num_frozen = int(state_dict[prefix + "num_frozen"])
         self._size = len(self._vectors)
 
 
-def unit(vectors: Tensor) -> Tensor:
-    """Scale rows to length 1; a row of zeros, which has no direction, becomes the first axis.
-
-    Example:
-        >>> [[round(v, 4) for v in row] for row in unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()]
-        [[0.6, 0.8], [1.0, 0.0]]
-    """
-    length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    if (
-        length.numel()
-        and not SHORTEST < float(length.detach().min()) <= float(length.detach().max()) < LONGEST
-    ):
-        largest = vectors.abs().amax(dim=-1, keepdim=True)
-        vectors = vectors / largest.clamp_min(SHORTEST)  # squares must neither overflow nor vanish
-        axis = torch.zeros(vectors.shape[-1])
-        axis[0] = 1.0
-        length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-        return torch.where(largest < SHORTEST, axis, vectors / length.clamp_min(SHORTEST))
-    scaled: Tensor = vectors / length
-    return scaled
-
-
-class _Snap(torch.autograd.Function):
-    """Forward and backward of :func:`snap`, in as few operations as they take."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, raw: Tensor, embeddings: Tensor, prototypes: Tensor, index: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        values = prototypes.index_select(0, index)
-        ctx.save_for_backward(raw, embeddings, values, index)
-        ctx.num_prototypes = len(prototypes)
-        return values, (embeddings * values).sum(dim=1)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        raw, embeddings, values, index = ctx.saved_tensors
-        through, pull = gradients[0], gradients[1].unsqueeze(1)
-        toward = torch.addcmul(through, pull, values)
-        length = torch.linalg.vector_norm(raw, dim=1, keepdim=True)
-        length.masked_fill_(length < SHORTEST, torch.inf)  # what has no direction cannot be turned
-        along = (toward * embeddings).sum(dim=1, keepdim=True)
-        for_raw = torch.addcmul(toward, along, embeddings, value=-1).div_(length)
-        for_prototypes = torch.zeros(ctx.num_prototypes, raw.shape[1])
-        for_prototypes.index_add_(0, index, torch.addcmul(through, pull, embeddings))
-        return for_raw, None, for_prototypes, None
-
-
-def snap(raw: Tensor, embeddings: Tensor, prototypes: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The matched prototypes and the cosines to them, with straight-through gradients.
-
-    .. math:: h = p \qquad c = e^\top p \qquad e = r / \lVert r \rVert
-
-    with :math:`\partial h/\partial p = \partial h/\partial e = I`, so embeddings learn what prototypes do.
-
-    Args:
-        raw: Embeddings :math:`r` of any length ``[n, dim]``.
-        embeddings: What :func:`unit` made of them.
-        prototypes: ``[num_prototypes, dim]``.
-        index: The prototype of each embedding ``[n]``.
-
-    Returns:
-        ``[n, dim]`` and ``[n]``.
-    """
-    values, cosine = _Snap.apply(raw, embeddings, prototypes, index)  # type: ignore[no-untyped-call]
-    return values, cosine
-
-
 def _choose_founders(embeddings: Tensor, known: Tensor, threshold: float) -> Tensor:
     """A maximal subset, far from ``known`` and from each other; the same for any order of the rows."""
-    rest = torch.from_numpy(np.unique(embeddings.numpy(), axis=0)).double()
-    known, founders = known.double(), []
+    rest = torch.from_numpy(np.unique(embeddings.cpu().numpy(), axis=0)).double()
+    known, founders = known.cpu().double(), []
     while True:
         if len(known):
             rest = rest[(rest @ known.t()).amax(dim=1) < 1 - threshold]
@@ -321,14 +276,14 @@ def _choose_founders(embeddings: Tensor, known: Tensor, threshold: float) -> Ten
         chunk, rest = rest[:CHUNK], rest[CHUNK:]
         known = chunk[_choose_distinct(chunk, threshold)]
         founders.append(known)
-    return torch.cat(founders).float() if founders else embeddings[:0]
+    return torch.cat(founders).float().to(embeddings.device) if founders else embeddings[:0]
 
 
 def _choose_distinct(vectors: Tensor, threshold: float) -> list[int]:
     close = vectors @ vectors.t() >= 1 - threshold
     close.fill_diagonal_(True)
     weight = close.float()
-    uncovered = torch.ones(len(vectors))
+    uncovered = torch.ones(len(vectors), device=vectors.device)
     chosen = []
     while bool(uncovered.any()):
         company = (weight @ uncovered) * uncovered

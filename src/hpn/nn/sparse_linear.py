@@ -1,4 +1,7 @@
-"""A linear map of sparse features whose gradient costs no more than the map itself."""
+"""A linear map of sparse features whose gradient costs no more than the map itself.
+
+On the CPU and on CUDA; MPS has no sparse rows, so there features are dense before they come here.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from hpn.datasets.sparse import is_sparse, to_scipy
 class _SparseProduct(torch.autograd.Function):
     r""":math:`X W^\top` with the gradient :math:`G^\top X` of :math:`W`.
 
-    PyTorch's own backward pass first turns :math:`X^\top` into compressed rows, every time anew, which
-    takes several times as long as the product. SciPy multiplies by the transpose as it is.
+    On the CPU, PyTorch's own backward pass first turns :math:`X^\top` into compressed rows, every time anew,
+    which takes several times as long as the product. SciPy multiplies by the transpose as it is.
     """
 
     @staticmethod
@@ -35,12 +38,26 @@ class _TransposedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
         ctx.x = x
-        return torch.from_numpy(to_scipy(x).T @ gradient.numpy()).t()
+        return multiply_transposed(x, gradient)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
         product: Tensor = _SparseProduct.apply(ctx.x, gradients[0])  # type: ignore[no-untyped-call]
         return None, product
+
+
+def multiply_transposed(x: Tensor, gradient: Tensor, *, by_scipy: bool | None = None) -> Tensor:
+    r""":math:`G^\top X` of sparse :math:`X`, dense.
+
+    Args:
+        x: :math:`X`.
+        gradient: :math:`G`.
+        by_scipy: Whether SciPy does it; by default on the CPU, since elsewhere it cannot.
+    """
+    if x.device.type == "cpu" if by_scipy is None else by_scipy:
+        return torch.from_numpy(to_scipy(x).T @ gradient.numpy()).t()
+    product: Tensor = (x.t().to_sparse_csr() @ gradient).t()
+    return product
 
 
 class SparseLinear(nn.Module):
@@ -61,7 +78,8 @@ class SparseLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map to every row."""
-        if not is_sparse(x) or x.device.type != "cpu":
+        if not is_sparse(x):
             return F.linear(x, self.weight, self.bias)
-        product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
+        with torch.autocast(x.device.type, enabled=False):  # sparse products are in float32
+            product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
         return product if self.bias is None else product + self.bias

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hpn.errors import ConfigError
 from hpn.experiment import BatchWatcher
 from hpn.experiment.cell_runs import run_cells
-from hpn.experiment.cluster import Cluster
+from hpn.experiment.cluster import open_cluster
+from hpn.experiment.computing import choose_computing
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import make_folder
-from hpn.experiment.jobs import Execute
 from hpn.experiment.runner import check_seeds
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import Content, add_sections, make_section, read_contents, write_content
@@ -34,6 +33,8 @@ def reproduce(
     seeds: int | Sequence[int] = 5,
     workers: int = 1,
     ray: str | None = None,
+    device: str = "auto",
+    precision: str = "float32",
     runs: Path | str = "runs",
     out: Path | str = OUT,
     data_root: Path | str | None = None,
@@ -52,6 +53,9 @@ def reproduce(
         seeds: How many seeds (0, 1, …), or which.
         workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
         ray: Address of a Ray cluster to run on instead.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         runs: Folder with the run folders.
         out: Folder for the pages.
         data_root: Folder with the data.
@@ -69,17 +73,22 @@ def reproduce(
     experiments = choose_experiments([names] if isinstance(names, str) else names)
     if workers < 1:
         raise ConfigError(f"jobs must be at least 1, got {workers}")
+    computing = choose_computing(device, precision, ray=ray)
     folder, root = Path(out), Path(data_root) if data_root else None
     contents = read_contents(folder)
     plan = make_plan(
-        experiments, datasets=datasets, seeds=check_seeds(seeds), runs=Path(runs), data_root=root
+        experiments,
+        datasets=datasets,
+        seeds=check_seeds(seeds),
+        runs=Path(runs),
+        data_root=root,
+        computing=computing,
     )
     make_folder(folder)
-    with _place(ray, workers) as (execute, width):
+    with open_cluster(ray, computing) as cluster:
         if plan.cells:
-            run_cells(
-                plan.cells, workers=width, fresh=fresh, watcher=watcher or BatchWatcher(), execute=execute
-            )
+            watcher = watcher or BatchWatcher()
+            run_cells(plan.cells, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher)
     for experiment in experiments:
         sections = [make_section(part) for part in plan.sections if part.experiment is experiment]
         if not sections and experiment.name not in contents:
@@ -116,16 +125,6 @@ def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     for preset in ("paper", "best"):
         counted[f"hpn, preset {preset}"] = count_verdicts(cell for cell in judged if is_hpn(cell, preset))
     return {name: {str(verdict): num for verdict, num in counts.items()} for name, counts in counted.items()}
-
-
-@contextlib.contextmanager
-def _place(ray: str | None, workers: int) -> Iterator[tuple[Execute | None, int]]:
-    """Where jobs run, and how many at a time."""
-    if ray is None:
-        yield None, workers
-        return
-    with Cluster(ray) as cluster:
-        yield cluster, cluster.num_cpus
 
 
 def _write(folder: Path, page: Page) -> None:

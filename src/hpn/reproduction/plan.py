@@ -10,6 +10,7 @@ from hpn.datasets import CATALOG, Graph, default_data_root
 from hpn.experiment import RunConfig, resolve_config
 from hpn.experiment.cell_runs import CellRun
 from hpn.experiment.comparison_cells import with_cell
+from hpn.experiment.computing import ON_CPU, Computing
 from hpn.reproduction.experiments import Case, Experiment
 
 
@@ -45,6 +46,7 @@ def make_plan(
     seeds: Sequence[int],
     runs: Path,
     data_root: Path | None,
+    computing: Computing = ON_CPU,
 ) -> Plan:
     """Find out what the experiments need.
 
@@ -54,6 +56,7 @@ def make_plan(
         seeds: The seeds.
         runs: Folder with the run folders.
         data_root: Folder with the data.
+        computing: Where and how learners compute; by default on the CPU.
 
     Raises:
         ConfigError: If a setting cannot be used.
@@ -76,9 +79,8 @@ def make_plan(
                 config = with_cell(base, case.cell, case.settings)
                 folder = runs / config.default_folder().name
                 name = f"{Path(dataset).stem} {case}"
-                found = cells.setdefault(
-                    folder, CellRun(config, folder, seeds, data_root, graph, name, case.views)
-                )
+                cell = CellRun(config, folder, seeds, data_root, graph, name, case.views, computing)
+                found = cells.setdefault(folder, cell)
                 found.views |= case.views
                 members.append((case, folder))
             planned.append((experiment, dataset, members))

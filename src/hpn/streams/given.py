@@ -61,7 +61,7 @@ def read_graph(data: GraphLike, num_features: int | None = None) -> GraphView:
     if x.layout != torch.strided and not (is_sparse(x) and x.col_indices().dtype == torch.long):
         x = x.to_sparse_coo().to_sparse_csr()  # type: ignore[no-untyped-call]
     built = Graph.build("data", x=x, links=links.detach().cpu().long(), y=torch.zeros(x.shape[0]))
-    return GraphView(built.x, built.edge_index)
+    return GraphView.compressed(built.x, built.indptr, built.indices)
 
 
 def read_nodes(nodes: Numbers, num_nodes: int, what: str = "nodes") -> Tensor:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -13,9 +16,13 @@ from hpn.datasets import Graph
 from hpn.datasets.sparse import is_sparse, select_rows
 from hpn.streams.ordering import plan_tasks
 from hpn.streams.splits import split_nodes
-from hpn.streams.views import Classes, Edges, Evaluate, GraphView, Query, Scenario, Task
+from hpn.streams.views import Classes, Edges, Evaluate, FeatureRows, GraphView, Query, Scenario, Task
 
 Part = Literal["val", "test"]
+COPIED = 1 << 22
+"""Dense features of a view are copied up to so many numbers, and fetched when needed beyond."""
+EDGES_AT_ONCE = 1 << 22
+"""Edges looked at at once while a view is cut, which bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +86,12 @@ class TaskStream:
         self._split = split_nodes(graph, plan.tasks, seed)
         self._task_of = _task_of_node(graph, plan.tasks)
         generator = torch.Generator().manual_seed(seed)
-        self._rank = torch.randperm(graph.num_nodes, generator=generator)
-        self._ids = torch.randint(2**62, (graph.num_nodes,), generator=generator)
+        rank = torch.randperm(graph.num_nodes, generator=generator)
+        by_rank = torch.empty_like(rank).scatter_(0, rank, torch.arange(len(rank)))
+        self._nodes = _nodes_of_tasks(self._task_of, by_rank, len(plan.tasks))
+        self._index_type = np.int32 if len(rank) < 2**31 else np.int64
+        self._rank = rank
+        self._ids = torch.randint(2**62, rank.shape, generator=generator) if edges == "seen" else None
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -149,7 +160,7 @@ class TaskStream:
                     "index": index,
                     "classes": classes(labels),
                     "nodes": task.graph.num_nodes,
-                    "edges": task.graph.edge_index.shape[1] // 2,
+                    "edges": task.graph.num_edges,
                     "train": len(task.train),
                     "val": len(task.val),
                     "test": len(query.nodes),
@@ -163,27 +174,84 @@ class TaskStream:
     def _view(self, tasks: tuple[int, ...]) -> tuple[GraphView, Tensor]:
         """Nodes of ``tasks`` in stream order with the edges that the stream allows among them."""
         if tasks not in self._views:
-            # One-task views together are one copy of the graph; the growing ones would be many.
+            # One-task views together are as large as the graph's edges; the growing ones would be many.
             self._views = {key: kept for key, kept in self._views.items() if len(key) == 1}
             self._views[tasks] = self._cut(tasks)
         return self._views[tasks]
 
     def _cut(self, tasks: tuple[int, ...]) -> tuple[GraphView, Tensor]:
-        nodes = torch.nonzero(torch.isin(self._task_of, torch.tensor(tasks))).flatten()
-        nodes = nodes[torch.argsort(self._rank[nodes])]
-        local = torch.full((self._graph.num_nodes,), -1)
-        local[nodes] = torch.arange(len(nodes))
-        source, target = self._graph.neighbors(nodes)
-        keep = local[target] >= 0
-        if self.edges == "within" and len(tasks) > 1:
-            keep &= self._task_of[nodes][source] == self._task_of[target]
-        source, target = source[keep], local[target[keep]]
-        # Sorted by source and target, so that no order of edges survives from the full graph.
-        order = torch.argsort(source * len(nodes) + target)
-        edge_index = torch.stack([source[order], target[order]])
-        ids = self._ids[nodes] if self.edges == "seen" else None
-        x = select_rows(self._graph.x, nodes)
-        return GraphView(x if is_sparse(x) else x.float(), edge_index, ids), nodes
+        """An index set of a large graph: which nodes, and the edges among them; of a small one, a copy."""
+        nodes = self._nodes[tasks[0]] if len(tasks) == 1 else self._merge(tasks)
+        indptr, indices = self._edges_among(nodes, are_mixed=len(tasks) > 1)
+        ids = None if self._ids is None else self._ids[nodes]
+        x: Tensor | FeatureRows
+        if is_sparse(self._graph.x):
+            x = select_rows(self._graph.x, nodes)
+        else:
+            x = FeatureRows(self._graph.x, nodes)
+            x = x.take() if len(nodes) * self._graph.num_features <= COPIED else x
+        return GraphView.compressed(x, indptr, indices, ids), nodes
+
+    def _merge(self, tasks: tuple[int, ...]) -> Tensor:
+        nodes = torch.cat([self._nodes[task] for task in tasks])
+        return nodes[torch.argsort(self._rank[nodes])]
+
+    def _edges_among(self, nodes: Tensor, *, are_mixed: bool) -> tuple[Tensor, Tensor]:
+        """The edges among some nodes that the stream allows, compressed; nodes by their position."""
+        rows, indptr = nodes.numpy(), self._graph.indptr.numpy()
+        local = np.full(self._graph.num_nodes, -1, dtype=self._index_type)
+        local[rows] = np.arange(len(rows), dtype=local.dtype)
+        owner = self._task_of.numpy() if are_mixed and self.edges == "within" else None
+        first = indptr[rows]
+        count = indptr[rows + 1] - first
+        counts, places = [], []
+        for part in _cut_evenly(count, EDGES_AT_ONCE):
+            ends = np.cumsum(count[part])
+            # Entry e of a node sits at its start + (e - the entries of the nodes before it).
+            entry = np.repeat(first[part] - ends + count[part], count[part])
+            entry += np.arange(len(entry))
+            target = _take(self._graph.indices, entry)
+            place = local.take(target)
+            keep = place >= 0
+            if owner is not None:
+                keep &= np.repeat(owner[rows[part]], count[part]) == owner.take(target)
+            kept = np.concatenate([[0], np.cumsum(keep)])[ends]
+            counts.append(np.diff(kept, prepend=0))
+            places.append(place[keep])
+        return _sort_rows(np.concatenate(counts), np.concatenate(places))
+
+
+def _nodes_of_tasks(task_of: Tensor, by_rank: Tensor, num_tasks: int) -> list[Tensor]:
+    """The nodes of each task, in the order of the stream."""
+    owner = task_of[by_rank]
+    order = torch.argsort(owner, stable=True)
+    sizes = torch.bincount(owner + 1, minlength=num_tasks + 1)  # the first are in no task
+    return list(torch.split(by_rank[order], sizes.tolist())[1:])
+
+
+def _take(values: Tensor, at: np.ndarray) -> np.ndarray:
+    # NumPy's take is twice as fast; values that are spread over files have their own.
+    found = values.numpy().take(at) if isinstance(values, Tensor) else values[torch.from_numpy(at)].numpy()
+    return np.asarray(found)
+
+
+def _cut_evenly(count: np.ndarray, most: int) -> Iterator[slice]:
+    """Cut a list of nodes so that each part has about ``most`` edges."""
+    share = np.maximum(np.cumsum(count) - 1, 0) // most
+    cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(count)]
+    return (slice(*pair) for pair in pairwise(cuts))
+
+
+def _sort_rows(count: np.ndarray, target: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Compress edges that are grouped by source; the edges are those of an undirected graph.
+
+    No order of edges survives from the full graph: the neighbours of each node are in the order of the view.
+    """
+    indptr = np.concatenate([[0], np.cumsum(count)])
+    ones = np.ones(len(target), dtype=np.bool_)
+    grouped = sp.csr_array((ones, target, indptr), shape=(len(count), len(count)))
+    # The transpose of a symmetric matrix is itself, and transposing sorts in linear time.
+    return torch.from_numpy(indptr), torch.from_numpy(grouped.tocsc().indices)
 
 
 def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:

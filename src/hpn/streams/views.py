@@ -1,19 +1,21 @@
 """What a learner may see, as types: a task while fitting, a query while answering.
 
-Neither refers to the graph it was cut from. Nodes are numbered anew in every view, in an order drawn
-once for the stream, so that a number tells nothing about a node's class, split or arrival.
+Nodes are numbered anew in every view, in an order drawn once for the stream, so that a number tells nothing
+about a node's class, split or arrival. A view of a small graph is a copy and refers to nothing else. Features
+of a large one stay where they are, in memory or on disk, and :class:`FeatureRows` hands out those of the
+nodes in view.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import count_entries, stack_rows
+from hpn.datasets.sparse import count_entries, is_sparse, select_rows, stack_rows
 
 Scenario = Literal["task", "class"]
 Evaluate = Literal["oracle", "global", "grouped"]
@@ -21,44 +23,138 @@ Edges = Literal["within", "seen"]
 Classes = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class FeatureRows:
+    """Dense features that stay where they are and are fetched row by row; only those of the nodes in view.
+
+    Args:
+        source: Features of a whole graph.
+        nodes: The nodes in view, as rows of it.
+    """
+
+    __slots__ = ("_nodes", "_source")
+
+    def __init__(self, source: Tensor, nodes: Tensor) -> None:
+        self._source = source
+        self._nodes = nodes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Nodes in view, and features."""
+        return len(self._nodes), self._source.shape[1]
+
+    def take(self, rows: Tensor | None = None) -> Tensor:
+        """Features of some nodes in view, or of all, in single precision."""
+        return gather_rows(self._source, self._nodes if rows is None else self._nodes[rows]).float()
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class GraphView:
     """Features and edges of the nodes in view; no labels.
 
     Args:
         x: Features.
-        edge_index: Edges.
+        edge_index: Edges, in both directions, without self-loops.
         ids: Names by which nodes are found again in later views, in streams where earlier nodes stay in view;
             drawn at random, so that they tell nothing else.
 
+    Attributes:
+        features: The features, or where they are fetched from.
+        indptr: Where the neighbours of each node begin in ``indices``.
+        indices: Neighbours of node 0, of node 1, …, each node's in order.
+
     Shapes:
         - ``x``: ``[num_nodes, num_features]``, dense or sparse CSR
-        - ``edge_index``: ``[2, num_entries]``, both directions, no self-loops
+        - ``edge_index``: ``[2, num_entries]``
         - ``ids``: ``[num_nodes]``
+        - ``indptr``, ``indices``: ``[num_nodes + 1]`` and ``[num_entries]``
     """
 
-    x: Tensor
-    edge_index: Tensor
-    ids: Tensor | None = None
+    features: Tensor | FeatureRows
+    indptr: Tensor
+    indices: Tensor
+    ids: Tensor | None
+
+    def __init__(self, x: Tensor, edge_index: Tensor, ids: Tensor | None = None) -> None:
+        order = torch.argsort(edge_index[0] * len(x) + edge_index[1])
+        count = torch.bincount(edge_index[0], minlength=len(x))
+        indptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        self._set(x, indptr, edge_index[1][order], ids)
+
+    @classmethod
+    def compressed(
+        cls, features: Tensor | FeatureRows, indptr: Tensor, indices: Tensor, ids: Tensor | None = None
+    ) -> GraphView:
+        """A view of edges that are compressed already; nothing is copied."""
+        view = cls.__new__(cls)
+        view._set(features, indptr, indices, ids)
+        return view
+
+    def _set(self, *values: Any) -> None:
+        for name, value in zip(("features", "indptr", "indices", "ids"), values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def x(self) -> Tensor:
+        """All features; of a large graph made anew whenever asked for, so :meth:`take` what is needed."""
+        return self.take()
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges as pairs, sorted; made anew whenever asked for."""
+        nodes = torch.arange(self.num_nodes, device=self.indptr.device)
+        source = torch.repeat_interleave(nodes, self.indptr.diff())
+        return torch.stack([source, self.indices.long()])
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes in view."""
-        return self.x.shape[0]
+        return self.features.shape[0]
+
+    @property
+    def num_features(self) -> int:
+        """Number of features a node has."""
+        return self.features.shape[1]
+
+    @property
+    def num_edges(self) -> int:
+        """Number of undirected edges in view."""
+        return len(self.indices) // 2
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether features are sparse; those that are fetched never are."""
+        return isinstance(self.features, Tensor) and is_sparse(self.features)
 
     @property
     def num_numbers(self) -> int:
         """Numbers it takes to write down features and edges; sparse features by what they store."""
-        return count_entries(self.x) + self.edge_index.numel()
+        entries = count_entries(self.x) if self.is_sparse else self.num_nodes * self.num_features
+        return entries + 2 * len(self.indices)
+
+    def take(self, rows: Tensor | None = None) -> Tensor:
+        """Features of some nodes, or of all."""
+        if isinstance(self.features, FeatureRows):
+            return self.features.take(rows)
+        return self.features if rows is None else gather_rows(self.features, rows)
+
+
+def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Some rows of features, dense or sparse."""
+    if is_sparse(x) or not isinstance(x, Tensor):
+        return select_rows(x, rows)
+    # Several times as fast as PyTorch's indexing, which copies number by number.
+    return torch.from_numpy(x.numpy().take(rows.numpy(), axis=0))
 
 
 def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
     """One graph of which the given ones are the unconnected parts, and where each part begins."""
     sizes = [graph.num_nodes for graph in graphs]
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
-    edges = [graph.edge_index + start for graph, start in zip(graphs, starts, strict=True)]
+    indices = [graph.indices + start for graph, start in zip(graphs, starts, strict=True)]
+    degrees = torch.cat([graph.indptr.diff() for graph in graphs])
+    indptr = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
     x = stack_rows([graph.x for graph in graphs])
-    return GraphView(x, torch.cat(edges, dim=1)), starts
+    return GraphView.compressed(x, indptr, torch.cat(indices)), starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

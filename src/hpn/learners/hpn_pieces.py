@@ -1,0 +1,123 @@
+"""A batch in pieces: what several processes have to agree on while prototypes are matched and founded.
+
+Passes are tried without founding anything, which is enough once the prototypes cover a task. If a piece shows
+an embedding that none covers, in whichever process, all pieces go through the levels together: the strangers
+of all of them are put together, rank 0 chooses the founders, and every process founds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hpn.nn import prototypes
+from hpn.nn.device import CPU
+from hpn.nn.network import Pass, PrototypeNetwork, Stages, finish_pass
+from hpn.nn.processes import Processes
+from hpn.nn.prototypes import PrototypeBook
+
+MIXED = 512
+"""Mixtures of training nodes to establish prototypes for, at least."""
+
+Embedded = tuple[Tensor, Tensor | None]
+"""Atomic embeddings of a piece, and which of them is in which slot if each is there only once."""
+
+
+def cut(rows: Tensor, size: int) -> list[Tensor]:
+    """Cut a batch into as few pieces of about the same size as are not larger than ``size``.
+
+    Example:
+        >>> [len(piece) for piece in cut(torch.arange(10), 4)]
+        [4, 3, 3]
+    """
+    return list(torch.tensor_split(rows, max(1, -(-len(rows) // size))))
+
+
+def cover_together(
+    network: PrototypeNetwork, pieces: Sequence[Embedded], task: int, processes: Processes
+) -> list[Pass]:
+    """Pass pieces through the network, level by level, founding what any of them needs.
+
+    Args:
+        network: The network.
+        pieces: This process's pieces; there may be none.
+        task: In whose name prototypes are founded.
+        processes: The processes that do this at the same time.
+    """
+    stages: list[Stages] = [network.stages(raw, layout=layout) for raw, layout in pieces]
+    for book in network.books[: len(network.levels)]:
+        found_together(book, [next(stage) for stage in stages], task, processes)
+    return [finish_pass(stage) for stage in stages]
+
+
+@torch.no_grad()
+def found_together(
+    book: PrototypeBook, embeddings: Sequence[Tensor], task: int, processes: Processes
+) -> None:
+    """Found prototypes for what none covers, in any process."""
+    strangers = [book.strangers(part) for part in embeddings]
+    everyones = processes.collect(torch.cat(strangers) if strangers else book.vectors[:0])
+    if len(everyones):
+        book.found(processes.lead(lambda: book.choose_founders(everyones)), task)
+    if prototypes.DEBUG:
+        check_together(book, embeddings, processes)
+
+
+def check_together(book: PrototypeBook, embeddings: Sequence[Tensor], processes: Processes) -> None:
+    """Assert that a book keeps its invariants, and is the same in all processes."""
+    for part in embeddings:
+        book.check(part)
+    if not bool((processes.collect(book.vectors.reshape(1, -1)) == book.vectors.reshape(1, -1)).all()):
+        raise AssertionError(f"{book} is not the same in all processes")
+
+
+@torch.no_grad()
+def cover(network: PrototypeNetwork, raws: Sequence[Tensor], task: int, processes: Processes) -> None:
+    """Found what the embeddings of some pieces need, and nothing else."""
+    is_covered = not network.is_empty and all(network.covers(network(raw)) for raw in raws)
+    if processes.any(not is_covered):
+        cover_together(network, [(raw, None) for raw in raws], task, processes)
+
+
+class Move:
+    """The sum of gradients of a growing set of prototypes."""
+
+    def __init__(self) -> None:
+        self.total: Tensor | None = None
+
+    def add(self, gradient: Tensor) -> None:
+        """Add the gradients of all prototypes; those founded meanwhile had none before."""
+        if self.total is None:
+            self.total = gradient
+            return
+        if len(gradient) > len(self.total):
+            new = gradient.new_zeros(len(gradient) - len(self.total), gradient.shape[1])
+            self.total = torch.cat([self.total, new])
+        self.total += gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """What nodes between two training nodes would look like.
+
+    Extractors are linear, so embeddings mix as features do. Training nodes are surer of their class than
+    others will be; prototypes are needed in between as well.
+    """
+
+    first: Tensor
+    second: Tensor
+    share: Tensor
+
+    @classmethod
+    def draw(cls, count: int) -> Mix:
+        """Draw pairs among ``count`` nodes, and how much of each."""
+        first, second = torch.randint(count, (2, max(count, MIXED)), device=CPU)
+        return cls(first, second, torch.rand(len(first), 1, 1, device=CPU))
+
+    def __call__(self, raw: Tensor) -> Tensor:
+        """Mix atomic embeddings ``[n, num_slots, dim]``."""
+        first, second, share = (part.to(raw.device) for part in (self.first, self.second, self.share))
+        return share * raw[first] + (1 - share) * raw[second]

@@ -1,0 +1,210 @@
+"""Processes that compute a batch together: who computes which piece, and how they agree on the outcome.
+
+A batch is cut into pieces in the same way however many processes there are, each piece is computed as a whole
+by one of them, and what the pieces give is added up in their order. Which process computed which piece
+therefore leaves no trace: the outcome is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from hpn.errors import ProcessesError
+
+Value = TypeVar("Value")
+PATIENCE = timedelta(minutes=30)
+"""How long to wait for another process; rank 0 may be solving or writing meanwhile."""
+
+
+class Processes:
+    """One process, alone.
+
+    Attributes:
+        rank: Number of this process.
+        size: Number of processes.
+
+    Example:
+        >>> alone = Processes()
+        >>> list(alone.share(3)), alone.add([[torch.ones(2)], [torch.ones(2)]], 2)
+        ([0, 1, 2], [tensor([2., 2.])])
+    """
+
+    rank = 0
+    size = 1
+
+    def share(self, count: int) -> range:
+        """Which of ``count`` pieces are this process's to compute."""
+        return range(self.rank, count, self.size)
+
+    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
+        """Add up what all pieces give, in the order of the pieces.
+
+        Args:
+            mine: Of each piece of :meth:`share`, tensors of the same shapes for every piece.
+            count: Pieces in all.
+        """
+        total = list(mine[0])
+        for piece in mine[1:]:
+            total = [sum_ + part for sum_, part in zip(total, piece, strict=True)]
+        return total
+
+    def line_up(self, mine: Sequence[Tensor], sizes: Sequence[int], width: int) -> Tensor:
+        """The rows of all pieces, in the order of the pieces.
+
+        Args:
+            mine: Of each piece of :meth:`share`, its rows.
+            sizes: Rows of every piece.
+            width: Numbers a row.
+        """
+        return torch.cat(list(mine)) if mine else torch.empty(0, width, device="cpu")
+
+    def any(self, is_so: bool) -> bool:
+        """Whether it is so in any process."""
+        return is_so
+
+    def lowest(self, is_so: bool) -> int | None:
+        """The first process in which it is so."""
+        return 0 if is_so else None
+
+    def collect(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, one below the other."""
+        return rows
+
+    def lead(self, make: Callable[[], Value]) -> Value:
+        """What rank 0 makes; the others wait for it."""
+        return make()
+
+    def align(self, tensors: Sequence[Tensor]) -> None:
+        """Overwrite tensors with those of rank 0."""
+
+
+ALONE = Processes()
+
+
+class JoinedProcesses(Processes):
+    """Processes that torch.distributed has joined."""
+
+    def __init__(self) -> None:
+        import torch.distributed as dist
+
+        self.rank = dist.get_rank()
+        self.size = dist.get_world_size()
+        self._dist = dist
+
+    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
+        """See :class:`Processes`; one exchange, whatever the number of tensors."""
+        if not mine:
+            raise ValueError("a process without pieces has to give zeros of the right shapes")
+        flat = torch.stack([torch.cat([part.flatten() for part in piece]) for piece in mine])
+        in_order = self._in_order(flat[: len(self.share(count))], count)
+        total = in_order[0]
+        for piece in in_order[1:]:
+            total = total + piece
+        parts = torch.split(total, [part.numel() for part in mine[0]])
+        return [part.view(like.shape) for part, like in zip(parts, mine[0], strict=True)]
+
+    def line_up(self, mine: Sequence[Tensor], sizes: Sequence[int], width: int) -> Tensor:
+        """See :class:`Processes`."""
+        height = max(sizes, default=0)
+        padded = torch.zeros(len(mine), height, width, device=mine[0].device if mine else "cpu")
+        for place, rows in zip(padded, mine, strict=True):
+            place[: len(rows)] = rows
+        in_order = self._in_order(padded.view(len(mine), height * width), len(sizes))
+        pieces = in_order.view(len(sizes), height, width)
+        return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)])
+
+    def _in_order(self, mine: Tensor, count: int) -> Tensor:
+        """The rows of all processes, row p being the (p // size)-th of process p mod size."""
+        padded = mine.new_zeros(-(-count // self.size), mine.shape[1])
+        padded[: len(mine)] = mine
+        everyones = mine.new_empty(self.size, *padded.shape)
+        with _told_of_the_end():
+            self._dist.all_gather_into_tensor(everyones.view(-1, mine.shape[1]), padded)
+        return everyones.transpose(0, 1).reshape(-1, mine.shape[1])[:count]
+
+    def any(self, is_so: bool) -> bool:
+        """See :class:`Processes`."""
+        flag = torch.tensor([float(is_so)], device="cpu")
+        with _told_of_the_end():
+            self._dist.all_reduce(flag, op=self._dist.ReduceOp.MAX)
+        return bool(flag.item())
+
+    def lowest(self, is_so: bool) -> int | None:
+        """See :class:`Processes`."""
+        rank = torch.tensor([self.rank if is_so else self.size], device="cpu")
+        with _told_of_the_end():
+            self._dist.all_reduce(rank, op=self._dist.ReduceOp.MIN)
+        return int(rank) if int(rank) < self.size else None
+
+    def collect(self, rows: Tensor) -> Tensor:
+        """See :class:`Processes`."""
+        parts: list[Any] = [None] * self.size
+        with _told_of_the_end():
+            self._dist.all_gather_object(parts, rows.detach().cpu())
+        return torch.cat(parts).to(rows.device)
+
+    def lead(self, make: Callable[[], Value]) -> Value:
+        """See :class:`Processes`. An error of rank 0 is raised by all."""
+        holder: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                holder[0] = make()
+            except Exception as error:
+                holder[1] = error
+        with _told_of_the_end():
+            self._dist.broadcast_object_list(holder, src=0)
+        if holder[1] is not None:
+            raise holder[1]
+        value: Value = holder[0]
+        return value
+
+    @torch.no_grad()
+    def align(self, tensors: Sequence[Tensor]) -> None:
+        """See :class:`Processes`."""
+        if not tensors:
+            return
+        flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
+        with _told_of_the_end():
+            self._dist.broadcast(flat, src=0)
+        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            tensor.copy_(part.view(tensor.shape))
+
+
+@contextmanager
+def join_processes() -> Iterator[Processes]:
+    """Join the other processes that ``torchrun`` started, or be alone if it did not start this one.
+
+    Collectives of tensors on a CPU go through Gloo, those on a GPU through NCCL.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        yield ALONE
+        return
+    import torch.distributed as dist
+
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    with _told_of_the_end():
+        dist.init_process_group(backend, timeout=PATIENCE)
+    try:
+        yield JoinedProcesses()
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _told_of_the_end() -> Iterator[None]:
+    """Say in one line what it means that another process does not answer any more."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:120]
+        raise ProcessesError(
+            f"another process of this job ended or does not answer ({reason}); "
+            "the same command goes on from the last checkpoint"
+        ) from error

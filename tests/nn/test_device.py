@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from hpn.errors import ConfigError
+from hpn.nn.device import (
+    CPU,
+    autocast,
+    available_devices,
+    choose_device,
+    generator_states,
+    move_features,
+    own_generator,
+    to_cpu,
+)
+
+
+@pytest.fixture
+def accelerators(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lets a test say which accelerators there are."""
+
+    def pretend(*, cuda: int = 0, mps: bool = False) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [({}, "cpu"), ({"mps": True}, "mps"), ({"cuda": 1}, "cuda"), ({"cuda": 2, "mps": True}, "cuda")],
+)
+def test_auto_is_an_accelerator_if_there_is_one(
+    accelerators: Any, there: dict[str, Any], chosen: str
+) -> None:
+    accelerators(**there)
+    assert choose_device("auto") == torch.device(chosen)
+    assert choose_device("cpu") == CPU
+
+
+def test_a_device_that_is_not_there_is_refused_and_those_that_are_are_named(accelerators: Any) -> None:
+    accelerators()
+    for word in ("cuda", "cuda:0", "mps"):
+        with pytest.raises(
+            ConfigError, match=rf"^there is no device '{word}' here; there is cpu \(or say auto\)$"
+        ):
+            choose_device(word)
+    accelerators(cuda=2)
+    assert available_devices() == ["cpu", "cuda", "cuda:0", "cuda:1"]
+    assert choose_device("cuda:1") == torch.device("cuda", 1)
+    with pytest.raises(ConfigError, match=r"no device 'cuda:2' here; there is cpu, cuda, cuda:0, cuda:1"):
+        choose_device("cuda:2")
+
+
+@pytest.mark.parametrize("word", ["gpu", "cuda0", "cuda:", "cuda:x", "cpu:0", "mps:1", "meta", "", "CPU"])
+def test_unknown_words_are_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match=r"^unknown device .*known: cpu, cuda, cuda:N, mps, auto$"):
+        choose_device(word)
+
+
+def test_features_are_moved_in_single_precision_and_dense_where_there_are_no_sparse_rows() -> None:
+    x = torch.eye(3)
+    assert move_features(x, CPU) is x
+    assert move_features(x.half(), CPU).dtype == torch.float32
+    sparse = x.to_sparse_csr()
+    assert move_features(sparse, CPU) is sparse
+    assert move_features(x, torch.device("meta")).is_meta
+
+
+def test_states_come_back_from_wherever_they_are() -> None:
+    there = torch.zeros(2, dtype=torch.int64)
+    assert to_cpu({"a": [there, "word"], "b": {"c": 1}}) == {"a": [there, "word"], "b": {"c": 1}}
+    assert to_cpu(there) is there, "what is on the CPU is not copied"
+
+
+def test_mixed_precision_computes_products_in_half_the_bits_and_float32_does_not() -> None:
+    weight = torch.ones(4, 4, requires_grad=True)
+    for precision, kind in (("float32", torch.float32), ("mixed", torch.bfloat16)):
+        with autocast(CPU, precision):  # type: ignore[arg-type]
+            product = torch.ones(2, 4) @ weight
+        assert product.dtype == kind
+        product.float().sum().backward()
+        assert weight.grad is not None
+        assert weight.grad.dtype == torch.float32
+
+
+def test_the_generator_of_a_device_is_lent_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the generator of the CPU in the place of one on a GPU."""
+    device, generator = torch.device("cuda"), torch.Generator()
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: generator.get_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, _: generator.set_state(state))
+    monkeypatch.setattr(torch.cuda, "manual_seed", generator.manual_seed)
+    monkeypatch.setattr(torch.cuda, "device", lambda _: torch.no_grad())
+
+    def draw() -> list[float]:
+        return torch.rand(3, generator=generator).tolist()
+
+    before = generator.get_state()
+    with own_generator(device, 5, {}):
+        first, states, second = draw(), generator_states(device), draw()
+    assert torch.equal(generator.get_state(), before)
+    with own_generator(device, 5, {}):
+        assert draw() == first
+    with own_generator(device, 5, states):
+        assert draw() == second
+    with own_generator(device, 5, {"mps": states["cuda"]}):
+        assert draw() == first, "the state of another kind of device says nothing"
+    assert generator_states(CPU) == {}
