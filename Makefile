@@ -47,6 +47,7 @@ bench: $(READY)  ## Timings, as ratios within one run.
 	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/prototypes.py
 	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python -m benchmarks.scale
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -9,6 +9,7 @@ import pytest
 
 from hpn.datasets import load_dataset
 from hpn.datasets.importing import import_dataset
+from hpn.datasets.store import open_store
 from hpn.errors import ConfigError, DataError
 
 OPTIONS = {"num_nodes": 120, "num_links": 300, "num_classes": 4, "num_features": 3}
@@ -78,10 +79,19 @@ def test_what_cannot_be_imported_is_named(
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_a_store_is_not_imported_again_and_files_have_no_options(tmp_path: Path) -> None:
-    import_dataset("synthetic", tmp_path / "s", options=OPTIONS)
-    with pytest.raises(ConfigError, match="is a store already"):
-        import_dataset(str(tmp_path / "s"), tmp_path / "t")
+def test_a_store_can_be_cut_into_other_shards(tmp_path: Path) -> None:
+    import_dataset("synthetic", tmp_path / "whole", options=OPTIONS)
+    import_dataset(str(tmp_path / "whole"), tmp_path / "three", shards=3)
+    import_dataset(str(tmp_path / "three"), tmp_path / "again")
+    names = {path.name for path in (tmp_path / "three").iterdir()}
+    assert {"x-00000.bin", "x-00002.bin", "indices-00001.bin"} <= names
+    graphs = [open_store(tmp_path / name) for name in ("whole", "three", "again")]
+    assert len({graph.fingerprint() for graph in graphs}) == 1
+    for name in ("x.bin", "indices.bin", "y.bin"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_files_have_no_options(tmp_path: Path) -> None:
     source = str(write_npz(tmp_path / "g.npz"))
     with pytest.raises(ConfigError, match="streamed as it is"):
         import_dataset(source, tmp_path / "t", options={"normalize": "row"})

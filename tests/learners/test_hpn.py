@@ -24,6 +24,7 @@ CERTIFIED: dict[str, dict[str, Any]] = {
     "best": BRIEF,
     "paper": {**QUICK, "retention": "certified"},
     "means": {**BRIEF, "slots": "means", "num_selected": 2, "levels": "AN"},
+    "large": {"preset": "large", "retention": "certified", "epochs": 2},
     "few extractors": {**BRIEF, "num_extractors": 2},
     "few extractors, trained": {**QUICK, "retention": "certified", "num_extractors": 2},
     "similarity": {**QUICK, "retention": "certified", "selection": "similarity"},
@@ -68,6 +69,34 @@ def test_what_is_given_takes_the_place_of_the_presets_values() -> None:
     assert learner.settings().num_slots == 3
     assert HPN(slots="means", hops=4, num_selected=2).settings().num_slots == 10
     assert HPN(slots="reach", num_selected=3).settings().num_slots == 6
+
+
+def test_large_is_what_the_paper_states_but_for_large_graphs() -> None:
+    params = HPN(preset="large", epochs=3).effective_params()
+    assert params["preset"] == "large"
+    assert params["epochs"] == 3
+    written_out = {key: value for key, value in params.items() if key not in ("preset", "epochs")}
+    assert written_out == {key: value for key, value in vars(PRESETS["large"]).items() if key != "epochs"}
+    changed = {key for key, value in vars(PRESETS["paper"]).items() if value != vars(PRESETS["large"])[key]}
+    assert changed == {
+        "num_extractors", "dim", "drawn", "hops", "epochs", "warmup_epochs", "lr_refine", "batch_size"
+    }  # fmt: skip
+    s = HPN(preset="large").settings()
+    assert (s.slots, s.counts, s.num_slots, s.batch_size) == ("drawn", (1,), 2, 4000)
+
+
+def test_large_learns_every_task_and_leaves_the_extractors_of_earlier_ones_alone(graph: Graph) -> None:
+    stream, learner = TaskStream(graph), HPN(preset="large")
+    own, then = [], []
+    for index in range(len(stream)):
+        learner.fit_task(stream.task(index))
+        own.append(torch.cat(learner.network_.get_extractors(learner.selections_[index])))
+        now = evaluate(learner, stream, after=index, mode="oracle").accuracy
+        then.append(now[index])
+    for selection, before in zip(learner.selections_, own, strict=True):
+        assert torch.equal(torch.cat(learner.network_.get_extractors(selection)), before)
+    assert min(now) > 65
+    assert all(last > first - 15 for first, last in zip(then, now, strict=True))
 
 
 @pytest.mark.parametrize("params", [QUICK, BRIEF], ids=["paper", "best"])

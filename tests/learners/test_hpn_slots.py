@@ -8,9 +8,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hpn.datasets.sparse import is_sparse
+from hpn.learners import hpn_slots
 from hpn.learners.hpn_params import PRESETS, Settings
-from hpn.learners.hpn_slots import QUERY_TURN, batches, hop_features, make_slots, most_similar
+from hpn.learners.hpn_slots import QUERY_TURN, Draws, batches, hop_features, make_slots, most_similar
 from hpn.nn.extractors import MeanSlots, Slots
+from hpn.nn.neighborhoods import NeighborSampler
 from hpn.nn.network import PrototypeNetwork
 from hpn.nn.snapping import unit
 from hpn.streams import GraphView
@@ -75,6 +77,58 @@ def test_drawn_are_the_node_and_neighbours_of_the_first_then_of_the_second_hop(v
             assert bool(found.any(dim=2).all())
             assert not bool((found & ~(ring | alone).unsqueeze(1)).any())
     assert not torch.equal(seen(slots, 0), seen(slots, 1))
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
+    """What samplers are asked to draw: for how many nodes, how many rounds, from which on."""
+    asked, draw = [], NeighborSampler.draw
+
+    def watched(sampler: NeighborSampler, nodes: Tensor, rounds: int, first_round: int = 0) -> Tensor:
+        asked.append((len(nodes), rounds, first_round))
+        return draw(sampler, nodes, rounds, first_round)
+
+    monkeypatch.setattr(NeighborSampler, "draw", watched)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("at_once", "blocks"), [(1 << 25, [(0, 7)]), (300, [(0, 3), (3, 3), (6, 1)]), (1, None)]
+)
+def test_blocks_of_rounds_change_no_draw(
+    view: GraphView,
+    at_once: int,
+    blocks: list[tuple[int, int]] | None,
+    asked_for: list[tuple[int, int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hpn_slots, "DRAWN_AT_ONCE", at_once)
+    nodes, rows = torch.arange(20), torch.tensor([3, 3, 0, 19])
+    sampler = NeighborSampler(view.indptr, view.indices, (3, 2), seed=1)
+    expected = sampler.draw(nodes, 7, first_round=5)
+    asked_for.clear()
+    draws = Draws(sampler, nodes, rounds=7, first_round=5)
+    for turn in range(7):
+        assert torch.equal(draws(None, turn), expected[turn])
+        assert torch.equal(draws(rows, turn), expected[turn][rows])
+    assert asked_for == [(20, size, 5 + turn) for turn, size in blocks or [(turn, 1) for turn in range(7)]]
+    for turn in (6, 0, 2, 4, 5, 1):
+        assert torch.equal(draws(rows, turn), expected[turn][rows]), "and in any order"
+    assert torch.equal(draws(None, 9), sampler.draw(nodes, 1, first_round=14)[0]), "and beyond the last"
+
+
+def test_the_first_hop_is_drawn_when_it_is_needed_for_whom_it_is_needed(
+    view: GraphView, asked_for: list[tuple[int, int, int]]
+) -> None:
+    nodes, rows = torch.arange(NUM_NODES).flip(0), torch.tensor([3, 3, 0, 19])
+    sampler = NeighborSampler(view.indptr, view.indices, (2,), seed=1)
+    expected = sampler.draw(nodes, 4, first_round=QUERY_TURN)
+    asked_for.clear()
+    draws = Draws(sampler, nodes, rounds=4, first_round=QUERY_TURN)
+    assert asked_for == []
+    assert torch.equal(draws(rows, 2), expected[2][rows])
+    assert torch.equal(draws(None, 0), expected[0])
+    assert asked_for == [(4, 1, QUERY_TURN + 2), (NUM_NODES, 1, QUERY_TURN)]
 
 
 def test_queries_see_other_neighbours_than_training_did(view: GraphView) -> None:

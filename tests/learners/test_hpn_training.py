@@ -13,7 +13,6 @@ from torch.testing import assert_close
 from hpn.datasets import load_dataset
 from hpn.learners import HPN, Learner, Observer, Progress
 from hpn.learners.hpn_params import PRESETS, Settings
-from hpn.learners.hpn_pieces import MIXED, Mix, Move
 from hpn.learners.hpn_steps import Lesson
 from hpn.learners.hpn_training import PULL_EVERY, Trace, Training
 from hpn.nn.extractors import MeanSlots
@@ -160,28 +159,19 @@ def test_prototypes_have_a_late_learning_rate(early: float, late: float, moves: 
 def test_prototypes_move_once_an_epoch_by_what_all_batches_told_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch averages over its nodes, so that four of them say four times as much."""
     moves: list[Tensor] = []
-    monkeypatch.setattr(PrototypeBook, "refine", lambda book, moved, *_: moves.append(moved - book.vectors))
+
+    def move(book: PrototypeBook, moved: Tensor) -> bool:
+        moves.append(moved - book.vectors)
+        return False
+
+    monkeypatch.setattr(PrototypeBook, "move", move)
     for batch_size in (24, 6):
         run(make(warmup_epochs=0, lr_refine=0.0, alpha=0.0, batch_size=batch_size), epochs=1)
     whole, parts = moves[:3], moves[3:]
+    assert len(moves) == 6
     for one, other in zip(whole, parts, strict=True):
         assert float(one.abs().max()) > 1e-3
         assert_close(other, 4 * one, atol=1e-6, rtol=1e-4)
-
-
-def test_a_move_goes_on_when_prototypes_are_founded() -> None:
-    move = Move()
-    for gradient in (torch.ones(2, 3), torch.ones(4, 3), torch.ones(4, 3)):
-        move.add(gradient)
-    assert move.total is not None
-    assert move.total[:, 0].tolist() == [3.0, 3.0, 2.0, 2.0]
-
-
-def test_only_some_logits_compete() -> None:
-    logits = torch.arange(6.0).view(2, 3)
-    picked = replace(lesson(), columns=torch.tensor([2, 0])).pick(logits)
-    assert picked.tolist() == [[2.0, 0.0], [5.0, 3.0]]
-    assert replace(lesson(), columns=torch.arange(3)).pick(logits) is logits
 
 
 def test_one_step_is_the_learning_rate_times_the_gradient() -> None:
@@ -338,19 +328,6 @@ def test_establishing_covers_all_training_nodes_and_measures_their_embeddings() 
     for level, book in zip(passed.levels, training.network.books, strict=True):
         book.check(level.embeddings)
         assert set(book.founders.tolist()) == {3}
-
-
-def test_mixtures_lie_between_two_nodes() -> None:
-    torch.manual_seed(0)
-    raw = torch.eye(3).reshape(3, 1, 3).repeat(1, 2, 1)
-    mixed = Mix.draw(len(raw))(raw)
-    assert mixed.shape == (MIXED, 2, 3)
-    assert torch.equal(mixed[:, 0], mixed[:, 1]), "all slots of a node mix alike"
-    assert_close(mixed.sum(dim=2), torch.ones(MIXED, 2))
-    assert bool((mixed >= 0).all())
-    assert bool(((mixed > 0).sum(dim=2) <= 2).all())
-    assert bool(((mixed > 0.2) & (mixed < 0.8)).any())
-    assert len(Mix.draw(900)(raw.repeat(300, 1, 1))) == 900
 
 
 def test_only_a_solved_warm_up_mixes() -> None:

@@ -146,3 +146,37 @@ def test_an_edge_given_twice_counts_once() -> None:
         NeighborSampler(*compress(edges, 9), (3, 3)).draw(nodes, rounds=20) for edges in (edge_index, twice)
     )
     assert torch.equal(once, again)
+
+
+@relaxed
+@given(graphs(), st.integers(1, 4), st.integers(0, 3))
+def test_the_first_hop_alone_is_drawn_as_before_a_second(
+    graph: tuple[Tensor, int], count: int, first_round: int
+) -> None:
+    """Rings need not be found out for it; who is drawn stays the same, isolated nodes included."""
+    edge_index, num_nodes = graph
+    edges, nodes = compress(edge_index, num_nodes), torch.arange(num_nodes).flip(0).repeat(2)
+    general = NeighborSampler(*edges, (count, 1), seed=1).draw(nodes, 3, first_round)[:, :, :count]
+    short = NeighborSampler(*edges, (count,), seed=1).draw(nodes, 3, first_round)
+    assert torch.equal(short, general)
+    narrow = NeighborSampler(edges[0], edges[1].int(), (count,), seed=1).draw(nodes, 3, first_round)
+    assert narrow.dtype == torch.int64
+    assert torch.equal(narrow, general)
+
+
+def test_the_first_hop_alone_needs_no_matrix() -> None:
+    sampler = NeighborSampler(*compress(random_graph(), 40), counts=(3,))
+    sampler.draw(torch.arange(40), rounds=2)
+    assert "adjacency" not in vars(sampler)
+
+
+@pytest.mark.parametrize("counts", [(2,), (2, 1)])
+def test_isolated_nodes_stand_in_for_their_neighbours(counts: tuple[int, ...]) -> None:
+    """The last ones too, after whom no edge comes."""
+    edges = compress(star(3) + 1, 7)  # nodes 0, 5 and 6 have no edge
+    drawn = NeighborSampler(*edges, counts).draw(torch.arange(7), rounds=5)
+    for node in (0, 5, 6):
+        assert set(drawn[:, node].flatten().tolist()) == {node}
+    assert set(drawn[:, 2, :2].flatten().tolist()) == {1}
+    nothing = NeighborSampler(*compress(star(0), 4), counts).draw(torch.tensor([3, 1]), rounds=2)
+    assert nothing.tolist() == [[[3] * sum(counts), [1] * sum(counts)]] * 2

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from hpn.datasets import Graph
+from hpn.datasets import Graph, load_dataset
 from hpn.datasets.sparse import is_sparse
+from hpn.learners import HPN
 from hpn.streams import GraphView, TaskStream
-from hpn.streams.views import Edges
+from hpn.streams import stream as stream_module
+from hpn.streams.stream import Arrays, Share, make_all
+from hpn.streams.views import Edges, FeatureRows
 
 
 def tagged(num_nodes: int = 60, num_classes: int = 6) -> Graph:
@@ -134,3 +140,106 @@ def test_description() -> None:
     assert [c["id"] for c in told["left_out"]] == [4, 5]
     first = told["tasks"][0]
     assert (first["train"], first["val"], first["test"]) == (12, 4, 4)
+
+
+def views(graph: Graph, edges: Edges, share: Share = make_all) -> list[GraphView]:
+    """Views of every kind: of one task, of several, and of several whose edges between tasks are left out."""
+    stream = TaskStream(graph, edges=edges, scenario="class", tasks="4,1;0,3;2", share=share)
+    asked = [stream.query(task=None, after=after, evaluate="global")[0].graph for after in range(3)]
+    return [stream.task(index).graph for index in range(3)] + asked
+
+
+def assert_same_view(one: GraphView, other: GraphView) -> None:
+    assert torch.equal(one.x, other.x)
+    assert torch.equal(one.indptr, other.indptr)
+    assert torch.equal(one.indices, other.indices)
+    assert (one.ids is None and other.ids is None) or torch.equal(one.ids, other.ids)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_view_of_a_large_graph_holds_what_a_copy_would(
+    edges: Edges, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tagged()
+    half = Graph.build("half", x=graph.x.to(dtype), links=graph.edge_index, y=graph.y)
+    copied = views(half, edges)
+    monkeypatch.setattr(stream_module, "COPIED", 0)
+    for copy, fetched in zip(copied, views(half, edges), strict=True):
+        assert isinstance(copy.features, Tensor)
+        assert isinstance(fetched.features, FeatureRows)
+        assert copy.x.dtype == fetched.x.dtype == torch.float32
+        assert_same_view(fetched, copy)
+        rows = torch.arange(0, copy.num_nodes, 3).flip(0)
+        assert torch.equal(fetched.take(rows), copy.take(rows))
+        for view, out_of_view in itertools.product((copy, fetched), (copy.num_nodes, 59)):
+            with pytest.raises(IndexError):
+                view.take(torch.tensor([out_of_view]))
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_small_parts_cut_the_same_views_whoever_makes_them(
+    edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, counts = tagged(), []
+
+    def backwards(count: int, make: Callable[[int], Arrays]) -> list[Arrays]:
+        counts.append(count)
+        return [make(number) for number in reversed(range(count))][::-1]
+
+    whole = views(graph, edges)
+    monkeypatch.setattr(stream_module, "EDGES_AT_ONCE", 7)
+    assert int(graph.indptr.diff().max()) > 7, "a node may have more edges than are looked at at once"
+    for one, other in zip(views(graph, edges, backwards), whole, strict=True):
+        assert_same_view(one, other)
+    assert all(count > 5 for count in counts)
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("edges", ["within", "seen"])
+def test_neighbours_are_in_the_order_of_the_view_whatever_order_they_had(
+    edges: Edges, index_type: Any
+) -> None:
+    stream = TaskStream(tagged(), edges=edges)
+    stream._index_type = index_type
+    for view in (stream.task(0).graph, stream.query(task=None, after=2, evaluate="global")[0].graph):
+        assert torch.equal(view.edge_index, GraphView(view.x, view.edge_index.flip(1)).edge_index)
+        assert edge_set(view) <= {tuple(pair) for pair in tagged().edge_index.t().tolist()}
+        assert view.num_edges > 20
+
+
+@pytest.mark.parametrize("edges_at_once", [1, 1 << 22])
+def test_nodes_without_edges_are_in_view(edges_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "EDGES_AT_ONCE", edges_at_once)
+    x, y = torch.arange(12.0).unsqueeze(1), torch.arange(12) % 2
+    for links in (torch.zeros(2, 0, dtype=torch.long), torch.tensor([[3, 4], [5, 5]])):
+        view = TaskStream(Graph.build("lonely", x=x, links=links, y=y)).task(0).graph
+        assert sorted(ids(view)) == list(range(12))
+        assert len(view.indptr) == 13
+        assert view.num_edges == links.shape[1]
+        expected = {pair for a, b in links.t().tolist() for pair in ((a, b), (b, a))}
+        assert edge_set(view) == expected
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "best": {"epochs": 2},
+    "paper": {"preset": "paper", "epochs": 3, "warmup_epochs": 1},
+    "large": {"preset": "large", "epochs": 2},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_does_not_depend_on_where_features_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = load_dataset("synthetic", num_nodes=200, num_links=500, num_features=8, num_classes=4)
+    found = []
+    for most in (stream_module.COPIED, 0):
+        monkeypatch.setattr(stream_module, "COPIED", most)
+        stream, learner = TaskStream(graph, edges="seen"), HPN(**RUNS[name])
+        for index in range(2):
+            learner.fit_task(stream.task(index))
+        queries = [stream.query(task=task, after=1, evaluate="oracle")[0] for task in range(2)]
+        assert isinstance(queries[0].graph.features, Tensor) == (most > 0)
+        state = learner.network_.state_dict()
+        found.append([*state.values(), *(learner.predict_scores(query) for query in queries)])
+    assert len(found[0]) == len(found[1])
+    assert all(map(torch.equal, *found))

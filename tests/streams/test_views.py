@@ -16,6 +16,7 @@ from hpn.evaluation import evaluate
 from hpn.learners import Learner, Observer
 from hpn.learners.base import State
 from hpn.streams import GraphView, Query, Task, TaskStream, stack_graphs
+from hpn.streams.views import FeatureRows, gather_rows
 
 
 def reachable_tensors(thing: Any) -> list[Tensor]:
@@ -124,3 +125,95 @@ def test_stacking_graphs_keeps_the_parts_apart() -> None:
     assert starts == [0, 2]
     assert both.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
     assert torch.equal(both.x, stack_rows([one.x, one.x]))
+    alone, starts = stack_graphs([one])
+    assert starts == [0]
+    assert torch.equal(alone.edge_index, one.edge_index)
+
+
+def test_stacking_takes_features_that_are_fetched_and_edges_in_single_precision() -> None:
+    x = torch.arange(8.0).view(4, 2)
+    one = GraphView(x[[3, 1]], torch.tensor([[0, 1], [1, 0]]))
+    fetched = GraphView.compressed(
+        FeatureRows(x, torch.tensor([3, 1])), torch.tensor([0, 1, 2]), torch.tensor([1, 0]).int()
+    )
+    (expected, _), (got, starts) = stack_graphs([one, one]), stack_graphs([fetched, fetched])
+    assert starts == [0, 2]
+    assert torch.equal(got.x, expected.x)
+    assert torch.equal(got.edge_index, expected.edge_index)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_fetched_features_are_those_of_the_nodes_in_view_in_single_precision(dtype: torch.dtype) -> None:
+    source = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
+    nodes, some = torch.tensor([7, 2, 5]), torch.tensor([2, 0, 2])
+    rows = FeatureRows(source, nodes)
+    assert rows.shape == (3, 3)
+    for fetched, expected in ((rows.take(), source[nodes]), (rows.take(some), source[[5, 7, 5]])):
+        assert fetched.dtype == torch.float32
+        assert torch.equal(fetched, expected.float())
+    assert rows.take(some[:0]).shape == (0, 3)
+    rows.take().zero_()
+    assert torch.equal(rows.take(), source[nodes].float()), "what is handed out is a copy"
+
+
+def test_fetched_features_give_nothing_but_the_rows_in_view() -> None:
+    rows = FeatureRows(torch.arange(9.0).unsqueeze(1), torch.tensor([7, 2, 5]))
+    for out_of_view in (3, 7, -4):
+        with pytest.raises(IndexError):
+            rows.take(torch.tensor([0, out_of_view]))
+    assert [name for name in dir(rows) if not name.startswith("_")] == ["shape", "take"]
+    with pytest.raises(AttributeError):
+        rows.smuggled = 1  # type: ignore[attr-defined]
+
+
+KINDS = ("dense", "sparse", "fetched")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_view_is_the_same_however_its_features_are_kept(kind: str) -> None:
+    x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 4.0], [5.0, 0.0, 0.0]])
+    nodes, edge_index = torch.tensor([2, 0, 3]), torch.tensor([[2, 0, 1, 0], [0, 2, 0, 1]])
+    kept: dict[str, Tensor | FeatureRows] = {
+        "dense": x[nodes], "sparse": x[nodes].to_sparse_csr(), "fetched": FeatureRows(x, nodes)
+    }  # fmt: skip
+    view = GraphView.compressed(kept[kind], torch.tensor([0, 2, 3, 4]), torch.tensor([1, 2, 0, 0]).int())
+    assert (view.num_nodes, view.num_features, view.num_edges) == (3, 3, 2)
+    assert view.is_sparse == (kind == "sparse")
+    assert view.ids is None
+    assert view.edge_index.dtype == torch.int64
+    assert torch.equal(view.edge_index, GraphView(x[nodes], edge_index).edge_index)
+
+    def dense(part: Tensor) -> Tensor:
+        return part.to_dense() if kind == "sparse" else part
+
+    assert torch.equal(dense(view.x), x[nodes])
+    assert torch.equal(dense(view.take(torch.tensor([2, 2, 0]))), x[[3, 3, 2]])
+    assert view.num_numbers == 8 + (9 if kind != "sparse" else 4 + 4 + 4)  # values, columns, starts of rows
+    if kind != "sparse":
+        for out_of_view in (3, -4):
+            with pytest.raises(IndexError):
+                view.take(torch.tensor([out_of_view]))
+
+
+def test_edges_given_in_any_order_are_compressed_in_order() -> None:
+    edge_index = torch.tensor([[2, 0, 1, 0], [0, 2, 0, 1]])
+    view = GraphView(torch.zeros(4, 1), edge_index)
+    assert view.indptr.tolist() == [0, 2, 3, 4, 4]
+    assert view.indices.tolist() == [1, 2, 0, 0]
+    assert view.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+
+
+def test_nothing_is_copied_of_what_is_compressed() -> None:
+    x, indptr, indices = torch.zeros(2, 1), torch.tensor([0, 1, 2]), torch.tensor([1, 0])
+    view = GraphView.compressed(x, indptr, indices)
+    assert view.x is x
+    assert view.take() is x
+    assert view.indptr is indptr
+    assert view.indices is indices
+
+
+def test_rows_are_gathered_as_they_are_indexed() -> None:
+    x, rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([4, 0, 4])
+    assert torch.equal(gather_rows(x, rows), x[rows])
+    assert torch.equal(gather_rows(x.t(), rows[1:2]), x.t()[rows[1:2]])
+    assert torch.equal(gather_rows(x.to_sparse_csr(), rows).to_dense(), x[rows])

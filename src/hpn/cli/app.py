@@ -15,6 +15,7 @@ from hpn import __version__
 from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 app = typer.Typer(
@@ -43,27 +44,28 @@ def main() -> None:
     logging.captureWarnings(True)
     if is_assistant():
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for as long as this runs)
-    for kind in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(kind, _interrupt)
+    _on_signal(_interrupt)
     try:
         code = app(standalone_mode=False)
     except SaidElsewhereError:
         code = 2
     except ProcessesError as error:
-        code = fail(str(error), 1)
+        code = _end(str(error), 1)
     except HPNError as error:
-        code = fail(str(error), 2)
+        code = 2 if is_repeating() else _end(str(error), 2)
     except typer.TyperException as error:
-        code = fail(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
+        code = getattr(error, "exit_code", 2)
+        code = code if is_repeating() else _end(f"{_message(error)}; see hpn --help", code)
     except Interrupted:
         code = (
-            1 if is_assistant() else fail("interrupted; the same command goes on from the last checkpoint", 1)
+            1 if is_assistant() else _end("interrupted; the same command goes on from the last checkpoint", 1)
         )
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
-        code = fail(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
+        code = _end(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
+    _on_signal(signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -72,12 +74,28 @@ def is_assistant() -> bool:
     return int(os.environ.get("RANK", "0")) > 0 and "WORLD_SIZE" in os.environ
 
 
+def is_repeating() -> bool:
+    """Whether another process on this machine finds the same fault with the same command."""
+    return is_assistant() and int(os.environ.get("LOCAL_RANK", "0")) > 0
+
+
 class Interrupted(BaseException):
     """Ctrl-C or SIGTERM. A KeyboardInterrupt would be turned into exit code 130 on its way up."""
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise Interrupted
+
+
+def _on_signal(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, handler)
+
+
+def _end(message: str, code: int) -> int:
+    """Say why this ends, even if ``torchrun`` interrupts it because another process ended."""
+    _on_signal(signal.SIG_IGN)
+    return fail(message, code)
 
 
 def fail(message: str, code: int) -> int:

@@ -11,7 +11,15 @@ from hpn.datasets.import_npz import import_npz, npz_size
 from hpn.datasets.import_ogb import import_ogb, ogb_size
 from hpn.datasets.import_tables import import_tables, tables_size
 from hpn.datasets.ogb import CLASS_ORDERS
-from hpn.datasets.store import Advance, FeatureType, StoreWriter, check_shards, is_store, write_store
+from hpn.datasets.store import (
+    Advance,
+    FeatureType,
+    StoreWriter,
+    check_shards,
+    is_store,
+    open_store,
+    write_store,
+)
 from hpn.errors import ConfigError, DataError
 
 
@@ -28,7 +36,8 @@ def import_dataset(
     """Write a data set as a store, in bounded memory if it is a file or from OGB.
 
     Args:
-        source: A name of the catalog, or the path of an ``.npz`` file or of tables.
+        source: A name of the catalog, or the path of an ``.npz`` file, of tables, or of a store that is to be
+            cut into other shards.
         path: The folder to make; it must not exist.
         features: How to keep dense features.
         shards: Files to spread features and neighbours over, each with a range of nodes.
@@ -56,7 +65,8 @@ def import_dataset(
         find_loader(source)  # says what is wrong with the path
         file = Path(source).expanduser()
         if is_store(file):
-            raise ConfigError(f"{source} is a store already")
+            write_store(open_store(file), place, features=features, shards=shards)
+            return
         with StoreWriter(place, shards=shards) as store:
             if file.suffix == ".npz" and not file.is_dir():
                 import_npz(file, store, features=features, advance=begin(npz_size(file)))

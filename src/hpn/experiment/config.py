@@ -17,7 +17,9 @@ from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe
 from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
-from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream
+from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream, plan_tasks
+from hpn.streams.splits import split_nodes
+from hpn.streams.stream import Share, make_all
 
 FORMAT = 1
 DATA_PREFIX = "data."
@@ -85,9 +87,11 @@ class RunConfig:
         """Every hyper-parameter, with what a preset stands for written out."""
         return LEARNERS[self.method](**self.params).effective_params()
 
-    def make_stream(self, graph: Graph, seed: int) -> TaskStream:
-        """The task stream of one seed."""
-        return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
+    def make_stream(self, graph: Graph, seed: int, share: Share = make_all) -> TaskStream:
+        """The task stream of one seed; ``share`` lets processes divide the cutting of views."""
+        return TaskStream(
+            graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed, share=share
+        )
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
@@ -162,7 +166,8 @@ def resolve_config(
             learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
         )
     graph = find_loader(dataset, data_root)(**data_options)
-    stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task)
+    plan = plan_tasks(graph, tasks, classes_per_task)
+    split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written
     config = RunConfig(
         dataset=dataset,
         data_options=data_options,
@@ -171,7 +176,7 @@ def resolve_config(
         scenario=scenario,
         edges=edges,  # type: ignore[arg-type]
         evaluate=evaluate,
-        tasks=stream.classes,
+        tasks=plan.tasks,
         data_sha256=graph.fingerprint(),
         versions=installed_versions(),
         recipe=name,

@@ -183,10 +183,11 @@ def _learn_seed(
     folder.mkdir(exist_ok=True)
     for half_written in folder.glob(".*.part"):
         half_written.unlink()
-    stream = config.make_stream(graph, seed)
+    stream = config.make_stream(graph, seed, place.processes.make)
     progress = SeedRun.resume(folder, place.settle(config.make_learner(seed)), seed, watcher)
     learner, watch = progress.learner, progress.watch
-    crew.call({"seed": seed, "task": progress.next_task, "state": learner.state_dict()})
+    threads = torch.get_num_threads()
+    crew.call({"seed": seed, "task": progress.next_task, "threads": threads, "state": learner.state_dict()})
     with contextlib.closing(progress.log):
         for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
             with watch.measure("predict"):

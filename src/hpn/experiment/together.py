@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import torch
+
 from hpn.datasets import Graph
-from hpn.errors import ConfigError, HPNError, SaidElsewhereError
+from hpn.errors import ConfigError, HPNError, ProcessesError, SaidElsewhereError
 from hpn.evaluation import evaluate
 from hpn.experiment.config import RunConfig
 from hpn.learners import LEARNERS, Learner
@@ -85,6 +87,8 @@ def check_shared(config: RunConfig, processes: Processes, *, views: bool) -> Non
     """
     if processes.size == 1:
         return
+    own = config.to_json()
+    theirs = processes.lead(lambda: own)  # before anything that may fail in one process and not in another
     if not LEARNERS[config.method].shares_batches:
         able = ", ".join(name for name, learner in LEARNERS.items() if learner.shares_batches)
         raise ConfigError(
@@ -93,10 +97,8 @@ def check_shared(config: RunConfig, processes: Processes, *, views: bool) -> Non
         )
     if views:
         raise ConfigError("views are drawn by one process; run the same command without torchrun for them")
-    theirs = processes.lead(config.to_json)
-    own = config.to_json()
     for key, value in theirs.items():
-        if own[key] != value:
+        if own.get(key) != value:
             raise ConfigError(
                 f"process {processes.rank} has other {key} than process 0; "
                 "all machines need the same data, command and versions"
@@ -111,7 +113,7 @@ def leading(processes: Processes) -> Iterator[Crew]:
         yield crew
     except BaseException:
         if not crew.is_busy:  # else they notice by themselves
-            crew.call(None)
+            crew.dismiss()
         raise
     crew.call(None)
 
@@ -132,6 +134,15 @@ class Crew:
         """The others have done what they were told, and wait."""
         self.is_busy = False
 
+    def dismiss(self) -> None:
+        """Tell the others that rank 0 failed and says why; they may be gone already."""
+        with suppress(SaidElsewhereError, ProcessesError):
+            self.processes.lead(_say_elsewhere)
+
+
+def _say_elsewhere() -> State | None:
+    raise SaidElsewhereError("process 0 of this job failed")
+
 
 def assist(config: RunConfig, graph: Graph, place: Place) -> None:
     """The others' side: learn what rank 0 says, until there is nothing more to do."""
@@ -139,9 +150,10 @@ def assist(config: RunConfig, graph: Graph, place: Place) -> None:
         order: State | None = place.processes.lead(lambda: None)
         if order is None:
             return
+        torch.set_num_threads(order["threads"])  # sums depend on it
         learner = place.settle(config.make_learner(order["seed"]))
         learner.load_state_dict(order["state"])
-        stream = config.make_stream(graph, order["seed"])
+        stream = config.make_stream(graph, order["seed"], place.processes.make)
         for index in range(order["task"], len(stream)):
             learner.fit_task(stream.task(index, with_past=learner.sees_past))
             evaluate(learner, stream, after=index, mode=config.evaluate)

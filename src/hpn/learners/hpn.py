@@ -74,7 +74,8 @@ class HPN(HPNParams, Learner):
         momentum: Momentum of gradient descent on extractors and layers.
         batch_size: Nodes of a step.
         piece_size: Nodes of a step that one process computes at once. Numbers depend on it in their last
-            digits, and not at all on how many processes share the pieces.
+            digits, which may decide who founds a prototype, and not at all on how many processes share the
+            pieces.
         keep: ``best`` (what did best on validation nodes after any epoch of the refinement; without such
             nodes solved extractors are not refined, and trained ones are kept as they end) or ``last``.
         seed: Draws initial weights, batches and neighbours.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,8 +13,12 @@ from hpn.learners.hpn_pieces import Embedded, cover_together, cut
 from hpn.nn.device import CPU
 from hpn.nn.extractors import Slots
 from hpn.nn.losses import classification_loss, distance_loss
+from hpn.nn.narrow import MOST_DIMENSIONS, narrow_loss
 from hpn.nn.network import Pass, PrototypeNetwork
 from hpn.nn.processes import Processes
+
+Tried = tuple[Pass | None, Tensor]
+"""A pass, once there are prototypes, and its loss."""
 
 Leaves = dict[str, Tensor]
 """What moves, or would, by name: a task's extractors, and the layers all tasks share."""
@@ -66,32 +71,57 @@ class Steps:
         batch = _Batch(rows, cut(rows, self.s.piece_size), self.processes)
         embedded = [self._embed(piece, leaves, epoch) for piece in batch.mine]
         if epoch < self.s.warmup_epochs:
-            _, loss, gradients = self._add_up(batch, embedded, None, leaves)
+            _, loss, gradients = self._add_up(batch, self._warm_up(batch, embedded), leaves, is_warm_up=True)
             return loss, gradients, []
         # First without founding anything, which is nearly always enough.
         if not network.is_empty:
-            passes = [network(raw, layout=layout) for raw, layout in embedded]
-            is_covered = all(network.covers(passed) for passed in passes)
-            is_strange, loss, gradients = self._add_up(batch, embedded, passes, leaves, is_covered=is_covered)
+            tried = self._pass(batch, embedded)
+            is_covered = all(network.covers(passed) for passed, _ in tried)
+            is_strange, loss, gradients = self._add_up(batch, tried, leaves, is_covered=is_covered)
             if not is_strange:
-                return loss, gradients, passes
+                return loss, gradients, [passed for passed, _ in tried]
             if is_covered:  # here, but not elsewhere; and differentiating has used up the embeddings
                 embedded = [self._embed(piece, leaves, epoch) for piece in batch.mine]
-        passes = cover_together(network, embedded, self.task, self.processes)
-        _, loss, gradients = self._add_up(batch, embedded, passes, leaves)
-        return loss, gradients, passes
+        with torch.no_grad():
+            cover_together(network, embedded, self.task, self.processes)
+        tried = self._pass(batch, embedded)
+        _, loss, gradients = self._add_up(batch, tried, leaves)
+        return loss, gradients, [passed for passed, _ in tried]
 
     def _embed(self, piece: Tensor, leaves: Leaves, epoch: int) -> Embedded:
         return self.lesson.slots.embed_distinct(piece, epoch, leaves["node"], leaves["structure"])
 
+    def _warm_up(self, batch: _Batch, embedded: list[Embedded]) -> list[Tried]:
+        """The losses of this process's pieces before there are prototypes."""
+        tried: list[Tried] = []
+        for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
+            logits = self.lesson.pick(self.network.warm_up(raw, layout))
+            tried.append((None, self.loss(logits, self.lesson.target[piece], None)))
+        return tried
+
+    def _pass(self, batch: _Batch, embedded: list[Embedded]) -> list[tuple[Pass, Tensor]]:
+        """The passes of this process's pieces, and their losses."""
+        tried = []
+        for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
+            target = self.lesson.target[piece].to(raw.device)
+            if layout is None and self.s.dim <= MOST_DIMENSIONS:
+                columns = self.lesson.columns.to(raw.device)
+                tried.append(
+                    narrow_loss(self.network, raw, target, columns, use_cls=self.s.use_cls, beta=self.s.beta)
+                )
+            else:
+                passed = self.network(raw, layout=layout)
+                tried.append((passed, self.loss(self.lesson.pick(passed.logits), target, passed, layout)))
+        return tried
+
     def _add_up(
         self,
         batch: _Batch,
-        embedded: list[Embedded],
-        passes: list[Pass] | None,
+        tried: Sequence[Tried],
         leaves: Leaves,
         *,
         is_covered: bool = True,
+        is_warm_up: bool = False,
     ) -> tuple[bool, float, list[Tensor]]:
         """Whether a piece met strangers, and, if none did, the loss of a batch and its gradients.
 
@@ -99,23 +129,17 @@ class Steps:
         """
         moving = [leaf for leaf in leaves.values() if leaf.requires_grad]
         told = []
-        for at, (piece, (raw, layout)) in enumerate(zip(batch.mine, embedded, strict=True)):
-            if not is_covered:
-                break
-            passed = None if passes is None else passes[at]
-            logits = self.network.warm_up(raw, layout) if passed is None else passed.logits
-            loss = self.loss(self.lesson.pick(logits), self.lesson.target[piece], passed, layout)
-            if len(piece) < len(batch.rows):
-                loss = loss * (len(piece) / len(batch.rows))
+        for piece, (passed, loss) in zip(batch.mine, tried if is_covered else (), strict=is_covered):
+            share = loss if len(piece) == len(batch.rows) else loss * (len(piece) / len(batch.rows))
             wanted = [*moving, *([] if passed is None else (level.prototypes for level in passed.levels))]
-            told.append([loss.new_zeros(()), loss.detach(), *_gradients(loss, wanted)])
+            told.append([share.new_zeros(()), share.detach(), *_gradients(share, wanted)])
         if not told:
-            books = [] if passes is None else self.network.books[: len(self.network.levels)]
+            books = () if is_warm_up else self.network.books[: len(self.network.levels)]
             flag = torch.tensor(float(not is_covered), device=leaves["node"].device)
             shapes = [*moving, *(book.vectors for book in books)]
             told = [[flag, torch.zeros_like(flag), *(torch.zeros_like(shape) for shape in shapes)]]
-        strange, loss, *gradients = self.processes.add(told, batch.num_pieces)
-        return bool(strange), float(loss), gradients
+        strange, total, *gradients = self.processes.add(told, batch.num_pieces)
+        return bool(strange), float(total), gradients
 
     def loss(
         self, logits: Tensor, target: Tensor, passed: Pass | None, layout: Tensor | None = None

@@ -8,6 +8,8 @@ therefore leaves no trace: the outcome is the same to the last bit.
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,11 +18,12 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from hpn.errors import ProcessesError
+from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
 
 Value = TypeVar("Value")
 PATIENCE = timedelta(minutes=30)
 """How long to wait for another process; rank 0 may be solving or writing meanwhile."""
+WHAT_NOW = "the same command goes on from the last checkpoint"
 
 
 class Processes:
@@ -65,6 +68,10 @@ class Processes:
         """
         return torch.cat(list(mine)) if mine else torch.empty(0, width, device="cpu")
 
+    def make(self, count: int, make: Callable[[int], Value]) -> list[Value]:
+        """Make ``count`` things, each in one process, and give all of them to all."""
+        return [make(number) for number in range(count)]
+
     def any(self, is_so: bool) -> bool:
         """Whether it is so in any process."""
         return is_so
@@ -97,6 +104,8 @@ class JoinedProcesses(Processes):
         self.rank = dist.get_rank()
         self.size = dist.get_world_size()
         self._dist = dist
+        # Newer versions of PyTorch have another name for it, and warn of this one.
+        self._gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
     def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
         """See :class:`Processes`; one exchange, whatever the number of tensors."""
@@ -112,7 +121,9 @@ class JoinedProcesses(Processes):
 
     def line_up(self, mine: Sequence[Tensor], sizes: Sequence[int], width: int) -> Tensor:
         """See :class:`Processes`."""
-        height = max(sizes, default=0)
+        if not sum(sizes):
+            return super().line_up(mine, sizes, width)
+        height = max(sizes)
         padded = torch.zeros(len(mine), height, width, device=mine[0].device if mine else "cpu")
         for place, rows in zip(padded, mine, strict=True):
             place[: len(rows)] = rows
@@ -125,9 +136,20 @@ class JoinedProcesses(Processes):
         padded = mine.new_zeros(-(-count // self.size), mine.shape[1])
         padded[: len(mine)] = mine
         everyones = mine.new_empty(self.size, *padded.shape)
+        gathered = everyones.view(-1, mine.shape[1])
         with _told_of_the_end():
-            self._dist.all_gather_into_tensor(everyones.view(-1, mine.shape[1]), padded)
+            self._gather(gathered, padded)
         return everyones.transpose(0, 1).reshape(-1, mine.shape[1])[:count]
+
+    def make(self, count: int, make: Callable[[int], Value]) -> list[Value]:
+        """See :class:`Processes`."""
+        if count == 1:  # not worth the exchange
+            return [make(0)]
+        parts: list[Any] = [None] * self.size
+        mine = [make(number) for number in self.share(count)]
+        with _told_of_the_end():
+            self._dist.all_gather_object(parts, mine)
+        return [parts[number % self.size][number // self.size] for number in range(count)]
 
     def any(self, is_so: bool) -> bool:
         """See :class:`Processes`."""
@@ -192,9 +214,41 @@ def join_processes() -> Iterator[Processes]:
     with _told_of_the_end():
         dist.init_process_group(backend, timeout=PATIENCE)
     try:
-        yield JoinedProcesses()
+        joined = JoinedProcesses()
+        with _speaking_up(joined.rank, *joined.lead(lambda: (socket.gethostname(), os.getpid()))):
+            yield joined
     finally:
         dist.destroy_process_group()
+
+
+@contextmanager
+def _speaking_up(rank: int, host: str, pid: int) -> Iterator[None]:
+    """Make an error that this process has to tell of what process 0, ``pid`` on ``host``, cannot.
+
+    ``torchrun`` ends all processes if one was killed. If that was process 0, nobody would say what to do.
+    """
+    try:
+        yield
+    except (ProcessesError, SaidElsewhereError):
+        raise
+    except HPNError as error:
+        if rank > 0:
+            raise ProcessesError(str(error)) from error
+        raise
+    except BaseException as error:
+        if rank > 0 and host == socket.gethostname() and not _is_running(pid):
+            raise ProcessesError(f"process 0 of this job ended; {WHAT_NOW}") from error
+        raise
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager
@@ -203,8 +257,8 @@ def _told_of_the_end() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:120]
+        # Gloo begins with the place in its source, and after a full stop tells of likely causes.
+        reason = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split())).split(". ")[0][:120]
         raise ProcessesError(
-            f"another process of this job ended or does not answer ({reason}); "
-            "the same command goes on from the last checkpoint"
+            f"another process of this job ended or does not answer ({reason}); {WHAT_NOW}"
         ) from error

@@ -45,8 +45,9 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
         if not bool(graph.masks.val.any()):
             _carve_validation(graph, parts, tasks, seed)
     else:
+        by_class = _nodes_by_class(labels, graph.num_classes)
         for label in (c for task in tasks for c in task):
-            members = np.flatnonzero(labels == label)
+            members = by_class[label]
             if graph.split_rule == "seeded":
                 members = np.random.default_rng([seed, label]).permutation(members)
             first, second = _cuts(len(members))
@@ -54,6 +55,13 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
                 parts[part, torch.from_numpy(chosen)] = True
     _check(graph, tasks, parts)
     return Split(parts[0], parts[1], parts[2])
+
+
+def _nodes_by_class(labels: np.ndarray, num_classes: int) -> list[np.ndarray]:
+    """The nodes of each class, in order."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels + 1, minlength=num_classes + 1))  # the unlabelled come first
+    return np.split(order, ends[:-1])[1:]
 
 
 def _cuts(count: int) -> tuple[int, int]:
@@ -72,15 +80,17 @@ def _carve_validation(graph: Graph, parts: Tensor, tasks: tuple[Classes, ...], s
 
 
 def _check(graph: Graph, tasks: tuple[Classes, ...], parts: Tensor) -> None:
+    num_train, num_test = (
+        np.bincount(graph.y[part].numpy(), minlength=graph.num_classes) for part in (parts[0], parts[2])
+    )
     for index, task in enumerate(tasks):
         for label in task:
-            if not bool((parts[0] & (graph.y == label)).any()):
+            if num_train[label] == 0:
                 raise DataError(
                     f"{graph.name}: class {label} ({graph.class_names[label]!r}) of task {index} has "
                     "no training nodes; add some to the train mask or leave the class out with --tasks"
                 )
-        members = torch.isin(graph.y, torch.tensor(task))
-        if not bool((parts[2] & members).any()):
+        if num_test[list(task)].sum() == 0:
             raise DataError(
                 f"{graph.name}: task {index} (classes {','.join(map(str, task))}) has no test nodes; "
                 "add some to the test mask or leave the task out with --tasks"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -21,8 +20,19 @@ from hpn.streams.views import Classes, Edges, Evaluate, FeatureRows, GraphView, 
 Part = Literal["val", "test"]
 COPIED = 1 << 22
 """Dense features of a view are copied up to so many numbers, and fetched when needed beyond."""
-EDGES_AT_ONCE = 1 << 22
+KEPT = 1 << 29
+"""Entries of edges in the views that are kept to be used again."""
+EDGES_AT_ONCE = 1 << 20
 """Edges looked at at once while a view is cut, which bounds the memory."""
+
+
+Arrays = tuple[np.ndarray, ...]
+Share = Callable[[int, Callable[[int], Arrays]], list[Arrays]]
+
+
+def make_all(count: int, make: Callable[[int], Arrays]) -> list[Arrays]:
+    """Make so many parts, here."""
+    return [make(number) for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +62,7 @@ class TaskStream:
         edges: ``within`` (a task's view has its own nodes and the edges among them) or ``seen`` (also
             all nodes of earlier tasks and the edges to and among them).
         seed: Draws seeded splits and the numbering of nodes in views.
+        share: Makes the parts of a large view; several processes with the same stream may divide them.
 
     Example:
         >>> from hpn.datasets import load_dataset
@@ -75,6 +86,7 @@ class TaskStream:
         scenario: Scenario = "task",
         edges: Edges = "within",
         seed: int = 0,
+        share: Share = make_all,
     ) -> None:
         plan = plan_tasks(graph, tasks, classes_per_task)
         self.classes = plan.tasks
@@ -83,6 +95,7 @@ class TaskStream:
         self.edges = edges
         self.seed = seed
         self._graph = graph
+        self._share = share
         self._split = split_nodes(graph, plan.tasks, seed)
         self._task_of = _task_of_node(graph, plan.tasks)
         generator = torch.Generator().manual_seed(seed)
@@ -173,11 +186,18 @@ class TaskStream:
 
     def _view(self, tasks: tuple[int, ...]) -> tuple[GraphView, Tensor]:
         """Nodes of ``tasks`` in stream order with the edges that the stream allows among them."""
-        if tasks not in self._views:
+        kept = self._views.pop(tasks, None)
+        if kept is None:
+            kept = self._cut(tasks)
             # One-task views together are as large as the graph's edges; the growing ones would be many.
-            self._views = {key: kept for key, kept in self._views.items() if len(key) == 1}
-            self._views[tasks] = self._cut(tasks)
-        return self._views[tasks]
+            self._views = {key: view for key, view in self._views.items() if len(key) == 1}
+        self._views[tasks] = kept  # the last is the one used last
+        spare = sum(len(view.indices) for view, _ in self._views.values()) - KEPT
+        for key in list(self._views)[:-1]:
+            if spare <= 0:
+                break
+            spare -= len(self._views.pop(key)[0].indices)
+        return kept
 
     def _cut(self, tasks: tuple[int, ...]) -> tuple[GraphView, Tensor]:
         """An index set of a large graph: which nodes, and the edges among them; of a small one, a copy."""
@@ -204,8 +224,11 @@ class TaskStream:
         owner = self._task_of.numpy() if are_mixed and self.edges == "within" else None
         first = indptr[rows]
         count = indptr[rows + 1] - first
-        counts, places = [], []
-        for part in _cut_evenly(count, EDGES_AT_ONCE):
+        parts = _cut_evenly(count, EDGES_AT_ONCE)
+
+        def look_at(number: int) -> tuple[np.ndarray, np.ndarray]:
+            """How many edges each node of a part has in view, and where they lead."""
+            part = parts[number]
             ends = np.cumsum(count[part])
             # Entry e of a node sits at its start + (e - the entries of the nodes before it).
             entry = np.repeat(first[part] - ends + count[part], count[part])
@@ -215,10 +238,16 @@ class TaskStream:
             keep = place >= 0
             if owner is not None:
                 keep &= np.repeat(owner[rows[part]], count[part]) == owner.take(target)
-            kept = np.concatenate([[0], np.cumsum(keep)])[ends]
-            counts.append(np.diff(kept, prepend=0))
-            places.append(place[keep])
-        return _sort_rows(np.concatenate(counts), np.concatenate(places))
+            kept = np.append(np.cumsum(keep, dtype=np.int32), 0)[ends - 1]  # no end is before the first
+            kept = np.diff(kept, prepend=0)
+            return kept, _sort_rows(kept, place[keep])
+
+        found = self._share(len(parts), look_at)
+        kept = np.concatenate([part for part, _ in found])
+        indices = np.concatenate([part for _, part in found])
+        return torch.from_numpy(np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])), torch.from_numpy(
+            indices
+        )
 
 
 def _nodes_of_tasks(task_of: Tensor, by_rank: Tensor, num_tasks: int) -> list[Tensor]:
@@ -235,23 +264,22 @@ def _take(values: Tensor, at: np.ndarray) -> np.ndarray:
     return np.asarray(found)
 
 
-def _cut_evenly(count: np.ndarray, most: int) -> Iterator[slice]:
+def _cut_evenly(count: np.ndarray, most: int) -> list[slice]:
     """Cut a list of nodes so that each part has about ``most`` edges."""
     share = np.maximum(np.cumsum(count) - 1, 0) // most
     cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(count)]
-    return (slice(*pair) for pair in pairwise(cuts))
+    return [slice(*pair) for pair in pairwise(cuts)]
 
 
-def _sort_rows(count: np.ndarray, target: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Compress edges that are grouped by source; the edges are those of an undirected graph.
-
-    No order of edges survives from the full graph: the neighbours of each node are in the order of the view.
-    """
-    indptr = np.concatenate([[0], np.cumsum(count)])
-    ones = np.ones(len(target), dtype=np.bool_)
-    grouped = sp.csr_array((ones, target, indptr), shape=(len(count), len(count)))
-    # The transpose of a symmetric matrix is itself, and transposing sorts in linear time.
-    return torch.from_numpy(indptr), torch.from_numpy(grouped.tocsc().indices)
+def _sort_rows(count: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Sort the neighbours of each node, so that no order of edges survives from the full graph."""
+    row = np.repeat(np.arange(len(count)), count)
+    if target.dtype == np.int64:
+        return np.asarray(target[np.lexsort((target, row))])
+    key = row << 32
+    key |= target
+    key.sort()
+    return key.astype(np.int32)  # the lower half
 
 
 def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:

@@ -148,6 +148,8 @@ def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
 
 def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
     """One graph of which the given ones are the unconnected parts, and where each part begins."""
+    if len(graphs) == 1:
+        return graphs[0], [0]
     sizes = [graph.num_nodes for graph in graphs]
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
     indices = [graph.indices + start for graph, start in zip(graphs, starts, strict=True)]

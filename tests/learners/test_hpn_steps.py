@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from threading import Barrier, BrokenBarrierError
+from typing import Any, TypeVar
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from hpn.learners import hpn_steps
+from hpn.learners.hpn_params import PRESETS, Settings
+from hpn.learners.hpn_pieces import cover, cut
+from hpn.learners.hpn_slots import make_slots
+from hpn.learners.hpn_steps import Leaves, Lesson, Steps
+from hpn.nn import extractors
+from hpn.nn.extractors import MeanSlots
+from hpn.nn.narrow import MOST_DIMENSIONS
+from hpn.nn.network import PrototypeNetwork, Selection
+from hpn.nn.processes import ALONE, Processes
+from hpn.streams import GraphView
+
+Value = TypeVar("Value")
+NUM_NODES, NUM_FEATURES = 60, 6
+ROWS = torch.randperm(NUM_NODES, generator=torch.Generator().manual_seed(9))[:25]
+EPOCHS = pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "after it"])
+SLOTS = pytest.mark.parametrize("slots", ["drawn", "means", "wide means"])
+"""Each neighbour once with a layout; and each slot by itself, with few dimensions and with many."""
+
+
+class Threads(Processes):
+    """Threads that do as processes do."""
+
+    def __init__(self, rank: int, barrier: Barrier, told: list[Any]) -> None:
+        self.rank, self.size = rank, len(told)
+        self._barrier, self._told = barrier, told
+
+    def _exchange(self, mine: Any) -> list[Any]:
+        self._told[self.rank] = deepcopy(mine)
+        self._barrier.wait(30)
+        everyones = deepcopy(self._told)
+        self._barrier.wait(30)
+        return everyones
+
+    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
+        everyones = self._exchange([[part.detach() for part in piece] for piece in mine])
+        shapes = {tuple(part.shape for part in piece) for given in everyones for piece in given}
+        assert len(shapes) == 1, "also of those without a piece"
+        shares = [given[: len(range(rank, count, self.size))] for rank, given in enumerate(everyones)]
+        pieces = [piece for turn in zip_longest(*shares) for piece in turn if piece is not None]
+        return super().add(pieces, count)
+
+    def any(self, is_so: bool) -> bool:
+        return any(self._exchange(is_so))
+
+    def collect(self, rows: Tensor) -> Tensor:
+        return torch.cat(self._exchange(rows.detach()))
+
+    def lead(self, make: Callable[[], Value]) -> Value:
+        value: Value = self._exchange(make() if self.rank == 0 else None)[0]
+        return value
+
+
+def together(size: int, act: Callable[[Processes], Value]) -> list[Value]:
+    """What each of several processes gets that do the same at the same time."""
+    barrier, told = Barrier(size), [None] * size
+
+    def be(rank: int) -> Value:
+        torch.set_num_threads(1)
+        try:
+            return act(Threads(rank, barrier, told))
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(size) as pool:
+        futures = [pool.submit(be, rank) for rank in range(size)]
+    for future in sorted(futures, key=lambda future: isinstance(future.exception(), BrokenBarrierError)):
+        future.result()  # the error that the others only heard of comes first
+    return [future.result() for future in futures]
+
+
+@dataclass
+class Bench:
+    """One task in the middle of being learned; copies of it are what several processes hold."""
+
+    s: Settings
+    network: PrototypeNetwork
+    lesson: Lesson
+
+    @classmethod
+    def make(cls, slots: str, **changes: Any) -> Bench:
+        quick: dict[str, Any] = {"slots": slots.removeprefix("wide "), "drawn": "3,2", "warmup_epochs": 1}
+        quick["dim"] = MOST_DIMENSIONS + 2 if slots == "wide means" else 4
+        s = replace(PRESETS["paper"], **{**quick, "piece_size": 7, "threshold_atomic": 0.1, **changes})
+        torch.manual_seed(0)
+        network = PrototypeNetwork(
+            NUM_FEATURES, 2, num_extractors=2, num_slots=s.num_slots, dim=s.dim,
+            thresholds=(s.threshold_atomic, s.threshold_node, s.threshold_class),
+        )  # fmt: skip
+        links = torch.randint(NUM_NODES, (2, 150))
+        links = torch.unique(
+            torch.cat([links, links.flip(0)], dim=1)[:, (links[0] != links[1]).repeat(2)], dim=1
+        )
+        graph, nodes = GraphView(torch.randn(NUM_NODES, NUM_FEATURES), links), torch.arange(NUM_NODES)
+        made = make_slots(s, graph, nodes, reach=1, seed=0, rounds=4, first_round=0)
+        assert isinstance(made, MeanSlots) == (slots != "drawn")
+        target = (graph.x[:, 0] > 0).long()
+        return cls(s, network, Lesson(made, target, made, target, columns=torch.arange(2)))
+
+    def leaves(self, moves: dict[str, bool] | None = None) -> Leaves:
+        moves = moves or {"extractors": True, "layers": True}
+        banks = zip(("node", "structure"), self.network.get_extractors(SELECTION), strict=True)
+        leaves = {kind: bank.requires_grad_(moves["extractors"]) for kind, bank in banks}
+        for name, layer in self.network.shared_parameters.items():
+            leaves[name] = layer.requires_grad_(moves["layers"])
+        return leaves
+
+    def steps(self, processes: Processes = ALONE) -> Steps:
+        return Steps(self.s, self.network, self.lesson, task=3, processes=processes)
+
+    def learn(
+        self,
+        processes: Processes = ALONE,
+        epochs: tuple[int, ...] = (0, 1, 2),
+        moves: dict[str, bool] | None = None,
+    ) -> Learned:
+        """A step an epoch, of what moves."""
+        leaves, told = self.leaves(moves), []
+        for epoch in epochs:
+            loss, gradients, passes = self.steps(processes).run(ROWS, leaves, epoch)
+            told += [torch.tensor(loss), *gradients, *(book.vectors.clone() for book in self.network.books)]
+            moving = [leaf for leaf in leaves.values() if leaf.requires_grad]
+            with torch.no_grad():
+                for leaf, gradient in zip(moving, gradients, strict=False):
+                    leaf.sub_(gradient, alpha=0.5)
+        return Learned(told, len(passes))
+
+
+@dataclass
+class Learned:
+    """Losses, gradients and prototypes of all steps; and this process's passes of the last."""
+
+    numbers: list[Tensor]
+    num_passes: int
+
+
+def assert_same(one: Learned, other: Learned) -> None:
+    assert len(one.numbers) == len(other.numbers)
+    assert all(map(torch.equal, one.numbers, other.numbers))
+
+
+SELECTION = Selection((1,), (0,))
+
+
+@EPOCHS
+@SLOTS
+@pytest.mark.parametrize("is_established", [False, True])
+def test_pieces_add_up_to_the_batch(
+    slots: str, epoch: int, is_established: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of gathered rows the same neighbour may differ in its last bit, and then has a say twice in who founds.
+    monkeypatch.setattr(extractors, "GATHER_FACTOR", 10**9)
+    found = []
+    for piece_size in (25, 7, 1):
+        bench = Bench.make(slots, piece_size=piece_size)
+        leaves = bench.leaves()
+        if is_established:
+            raw = bench.lesson.slots.embed(None, epoch, leaves["node"], leaves["structure"])
+            cover(bench.network, [raw], 0, ALONE)
+        before = [len(book) for book in bench.network.books]
+        loss, gradients, passes = bench.steps().run(ROWS, leaves, epoch)
+        assert len(passes) == (0 if epoch == 0 else -(-25 // piece_size))
+        after = [len(book) for book in bench.network.books]
+        assert (after != before) == (epoch == 1 and not is_established)
+        assert len(gradients) == len(leaves) + (0 if epoch == 0 else 3)
+        assert all(float(gradient.abs().max()) > 1e-4 for gradient in gradients)
+        found.append((torch.tensor(loss), *gradients))
+    for parts in found[1:]:
+        assert_close(parts, found[0], atol=1e-5, rtol=1e-5)
+
+
+@SLOTS
+def test_repetitions_are_left_out_on_a_small_graph_only(slots: str) -> None:
+    """So that these tests take both ways."""
+    bench = Bench.make(slots)
+    leaves = bench.leaves()
+    _, layout = bench.lesson.slots.embed_distinct(ROWS[:7], 1, leaves["node"], leaves["structure"])
+    assert (layout is None) == (slots != "drawn")
+
+
+def test_few_dimensions_take_another_way_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench.make("means")
+    bench.lesson = replace(bench.lesson, columns=torch.tensor([1, 0]))
+    quick = deepcopy(bench).learn()
+    monkeypatch.setattr(hpn_steps, "MOST_DIMENSIONS", 0)
+    monkeypatch.setattr(hpn_steps, "narrow_loss", lambda *_, **__: pytest.fail("took the quick way"))
+    assert_close(quick.numbers, deepcopy(bench).learn().numbers, atol=1e-5, rtol=1e-5)
+
+
+@SLOTS
+@pytest.mark.parametrize("size", [2, 5])
+def test_processes_get_what_one_process_gets_to_the_last_bit(slots: str, size: int) -> None:
+    """Five are one more than there are pieces: the last has nothing to do but to agree."""
+    bench = Bench.make(slots)
+    alone = deepcopy(bench).learn()
+    assert alone.num_passes == 4
+    shares = together(size, lambda processes: deepcopy(bench).learn(processes))
+    assert [share.num_passes for share in shares] == [len(range(rank, 4, size)) for rank in range(size)]
+    for share in shares:
+        assert_same(share, alone)
+
+
+@pytest.mark.parametrize("moves", [(False, True), (True, False), (False, False)])
+def test_processes_agree_on_what_moves_whatever_that_is(moves: tuple[bool, bool]) -> None:
+    bench, moving = Bench.make("means"), {"extractors": moves[0], "layers": moves[1]}
+    alone = deepcopy(bench).learn(moves=moving)
+    for share in together(5, lambda processes: deepcopy(bench).learn(processes, moves=moving)):
+        assert_same(share, alone)
+
+
+@SLOTS
+@pytest.mark.parametrize("strange", [0, 3])
+def test_strangers_of_one_process_become_prototypes_of_all(slots: str, strange: int) -> None:
+    bench = Bench.make(slots, threshold_atomic=0.02)
+    leaves, pieces = bench.leaves(), cut(ROWS, 7)
+    raws = [bench.lesson.slots.embed(piece, 1, leaves["node"], leaves["structure"]) for piece in pieces]
+    cover(bench.network, [raw for at, raw in enumerate(raws) if at != strange], 0, ALONE)
+    is_covered = [bench.network.covers(bench.network(raw)) for raw in raws]
+    assert is_covered == [at != strange for at in range(4)]
+    single = deepcopy(bench)
+    alone = single.learn(epochs=(1,))
+    assert 3 in single.network.atomic_prototypes.founders
+    for size in (2, 5):
+        for share in together(size, lambda processes: deepcopy(bench).learn(processes, epochs=(1,))):
+            assert_same(share, alone)
+
+
+def test_only_some_logits_compete() -> None:
+    logits, lesson = torch.arange(6.0).view(2, 3), Bench.make("means").lesson
+    picked = replace(lesson, columns=torch.tensor([2, 0])).pick(logits)
+    assert picked.tolist() == [[2.0, 0.0], [5.0, 3.0]]
+    assert replace(lesson, columns=torch.arange(3)).pick(logits) is logits
