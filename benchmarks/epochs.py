@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hpn.datasets import Graph
-from hpn.experiment.runner import SeedRun
+from hpn.experiment.seed_run import SeedRun
 from hpn.experiment.watch import Watcher
 from hpn.learners import FineTune
 from hpn.nn import GCN

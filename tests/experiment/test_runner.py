@@ -10,8 +10,7 @@ import torch
 import hpn
 from hpn.errors import CheckpointError, ConfigError, RunFolderError
 from hpn.evaluation import Row
-from hpn.experiment import Watcher, load_learner, resolve_config, run
-from hpn.experiment import runner as runner_module
+from hpn.experiment import Watcher, load_learner, resolve_config, run, seed_run
 from hpn.learners import Progress
 from hpn.streams import TaskStream
 
@@ -103,7 +102,7 @@ class Break(Watcher):
 def test_interrupted_anywhere_it_ends_with_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, scenario: str
 ) -> None:
-    monkeypatch.setattr(runner_module, "CHECKPOINT_SHARE", 1e9)  # a checkpoint after every epoch
+    monkeypatch.setattr(seed_run, "CHECKPOINT_SHARE", 1e9)  # a checkpoint after every epoch
     settings = {
         key: value for key, value in SETTINGS.items() if key != "epochs" or method in ("finetune", "joint")
     }
@@ -125,7 +124,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_numbers(
 def test_a_resumed_run_does_not_do_finished_epochs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_module, "CHECKPOINT_SHARE", 1e9)
+    monkeypatch.setattr(seed_run, "CHECKPOINT_SHARE", 1e9)
     with pytest.raises(KeyboardInterrupt):
         quick(tmp_path, watcher=Break(6))
 

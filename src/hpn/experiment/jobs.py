@@ -15,9 +15,10 @@ from typing import Protocol
 from hpn.errors import HPNError
 from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
+from hpn.experiment.determinism import deterministic
 from hpn.experiment.graphs import load_once
 from hpn.experiment.parallel import WorkerError, run_parallel
-from hpn.experiment.runner import deterministic, run_seed
+from hpn.experiment.runner import run_seed
 from hpn.experiment.watch import Watcher
 from hpn.learners import LEARNERS
 

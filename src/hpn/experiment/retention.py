@@ -7,7 +7,8 @@ from typing import Any
 
 from hpn.evaluation import evaluate
 from hpn.experiment.config import resolve_config
-from hpn.experiment.runner import deterministic, learn_tasks
+from hpn.experiment.determinism import deterministic
+from hpn.experiment.runner import learn_tasks
 from hpn.experiment.watch import Watcher
 from hpn.learners import HPN, Learner, Observer, Progress
 from hpn.theory.retention import RetentionStudy

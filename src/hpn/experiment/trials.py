@@ -19,8 +19,9 @@ from hpn.errors import RunFolderError
 from hpn.evaluation import evaluate
 from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
+from hpn.experiment.determinism import deterministic
 from hpn.experiment.graphs import load_once
-from hpn.experiment.runner import deterministic, learn_tasks, run_seed
+from hpn.experiment.runner import learn_tasks, run_seed
 from hpn.experiment.search import settings_key
 from hpn.experiment.watch import Watcher
 
