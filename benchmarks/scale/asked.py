@@ -57,8 +57,10 @@ def list_asked(threads: int, quick: bool) -> list[Asked]:
     ]
     phases = {f"{threads} threads": f"fit/{products}"} if threads > 1 else {}
     for words, name in {**phases, "1 thread": f"fit-1-thread/{products}"}.items():
-        what, share = f"{products}, prototype phase, {words}", "at least 25 % of the pure gather"
-        asked.append(Asked(what, share, (name,), _share_of_gather(name, 0.25)))
+        what = f"{products}, prototype phase, {words}"
+        for how, key in {"`x[rows]`": "indexing_ratio", "`index_select`": "ratio"}.items():
+            share = f"at least 25 % of a pure gather by {how}"
+            asked.append(Asked(what, share, (name,), _share_of_gather(name, key, 0.25)))
     return [
         *asked,
         Asked(
@@ -148,9 +150,9 @@ def _below(cell: str, key: str, most: float, unit: str = "GB", *, is_inclusive: 
     return judge
 
 
-def _share_of_gather(cell: str, least: float) -> Judge:
+def _share_of_gather(cell: str, key: str, least: float) -> Judge:
     def judge(results: Results) -> tuple[str, bool]:
-        ratio = results[cell]["ratio"]
+        ratio = results[cell][key]
         return f"{quantity(100 * ratio)} %", ratio >= least
 
     return judge

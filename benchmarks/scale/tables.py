@@ -123,6 +123,7 @@ def _sample_rows(entry: Entry, _: Entry | None) -> Rows:
 def _fit_rows(entry: Entry, gcn: Entry | None, where: str = "") -> Rows:
     nodes, seconds = entry["nodes"], entry["seconds"]
     yield _row(f"gather alone{where}", nodes, nodes / entry["gather_per_second"], share="100 %")
+    yield _row(f"gather by x[rows]{where}", nodes, nodes / entry["indexing_per_second"])
     share = f"{quantity(100 * entry['ratio'])} %"
     yield _row(f"HPN, prototype phase{where}", nodes, seconds, share=share, gcn=None if where else gcn)
     yield _row(f"HPN, whole fit{where}", entry["whole_nodes"], entry["whole_seconds"])

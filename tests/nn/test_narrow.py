@@ -95,6 +95,17 @@ def test_embeddings_without_direction_or_of_any_length(length: float) -> None:
     assert_close(results[1], results[0], atol=1e-5, rtol=1e-4)
 
 
+def test_pieces_of_a_batch_add_up_to_it() -> None:
+    network, raw, target = make("ANC", 2)
+    switches = {"use_cls": True, "beta": 1.0}
+    _, whole = narrow_loss(network, raw, target, None, **switches)  # type: ignore[arg-type]
+    pieces = [
+        narrow_loss(network, raw[part], target[part], None, out_of=NUM_NODES, **switches)[1]  # type: ignore[arg-type]
+        for part in (slice(12), slice(12, None))
+    ]
+    assert_close(sum(pieces), whole)
+
+
 def test_what_need_not_move_gets_no_gradient() -> None:
     network, raw, target = make("ANC", 2)
     for layer in network.shared_parameters.values():

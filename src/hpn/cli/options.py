@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,6 +48,8 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
     from hpn import experiment, progress
 
+    if what != "run" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError(f"torchrun shares hpn run; start hpn {what} without it")
     quiet = quiet or is_assistant()
     watchers: dict[str, tuple[Any, Any, Any]] = {
         "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),

@@ -26,14 +26,21 @@ Embedded = tuple[Tensor, Tensor | None]
 """Atomic embeddings of a piece, and which of them is in which slot if each is there only once."""
 
 
-def cut(rows: Tensor, size: int) -> list[Tensor]:
+def cut(rows: Tensor, size: int, *, is_even: bool = False) -> list[Tensor]:
     """Cut a batch into as few pieces of about the same size as are not larger than ``size``.
+
+    Args:
+        rows: The batch.
+        size: The most rows of a piece.
+        is_even: Make an even number of pieces if there is more than one, so that two processes share them
+            equally.
 
     Example:
         >>> [len(piece) for piece in cut(torch.arange(10), 4)]
         [4, 3, 3]
     """
-    return list(torch.tensor_split(rows, max(1, -(-len(rows) // size))))
+    count = max(1, -(-len(rows) // size))
+    return list(torch.tensor_split(rows, count + count % 2 if is_even and count > 1 else count))
 
 
 def cover_together(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hpn.learners.hpn_params import Settings
+from hpn.learners.hpn_pieces import cut
 from hpn.learners.hpn_slots import make_slots
 from hpn.nn.device import CPU
 from hpn.nn.extractors import Slots
@@ -49,7 +50,7 @@ class Reader:
             - result: ``[len(nodes), len(columns)]`` and ``[len(nodes)]``
         """
         slots = self._slots(graph, nodes)
-        parts = torch.split(torch.arange(len(nodes), device=CPU), READ_AT_ONCE)
+        parts = cut(torch.arange(len(nodes), device=CPU), READ_AT_ONCE, is_even=True)
         mine = self.processes.share(len(parts))
         found = [self._answer_part(slots, parts[number], columns).cpu() for number in mine]
         told = self.processes.line_up(found, [len(part) for part in parts], len(columns) + 1)

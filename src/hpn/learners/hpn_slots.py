@@ -81,7 +81,7 @@ class Draws:
     def __call__(self, rows: Tensor | None, turn: int) -> Tensor:
         """The neighbours of the nodes at ``rows`` (all if ``None``) in a round ``[len(rows), num_drawn]``."""
         if len(self.sampler.counts) == 1:
-            nodes = self.nodes if rows is None else self.nodes[rows]
+            nodes = self.nodes if rows is None else self.nodes.index_select(0, rows)
             return self.sampler.draw(nodes, 1, self.first_round + turn)[0]
         if turn not in self._block[0]:
             size = max(1, DRAWN_AT_ONCE // max(1, len(self.nodes) * sum(self.sampler.counts)))

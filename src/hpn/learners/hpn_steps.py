@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -64,6 +65,8 @@ class Steps:
         self.lesson = lesson
         self.task = task
         self.processes = processes
+        is_all = torch.equal(lesson.columns, torch.arange(network.head.out_features, device=CPU))
+        self._columns = None if is_all else lesson.columns.to(network.head.weight.device)
 
     def run(self, rows: Tensor, leaves: Leaves, epoch: int) -> tuple[float, list[Tensor], list[Pass]]:
         """The loss of a batch, its gradients, and the passes of this process's pieces."""
@@ -96,23 +99,25 @@ class Steps:
         tried: list[Tried] = []
         for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
             logits = self.lesson.pick(self.network.warm_up(raw, layout))
-            tried.append((None, self.loss(logits, self.lesson.target[piece], None)))
+            tried.append((None, batch.weigh(self.loss(logits, self._target(piece), None), piece)))
         return tried
 
     def _pass(self, batch: _Batch, embedded: list[Embedded]) -> list[tuple[Pass, Tensor]]:
-        """The passes of this process's pieces, and their losses."""
+        """The passes of this process's pieces, and their shares of the loss."""
         tried = []
         for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
-            target = self.lesson.target[piece].to(raw.device)
+            target = self._target(piece).to(raw.device)
             if layout is None and self.s.dim <= MOST_DIMENSIONS:
-                columns = self.lesson.columns.to(raw.device)
-                tried.append(
-                    narrow_loss(self.network, raw, target, columns, use_cls=self.s.use_cls, beta=self.s.beta)
-                )
+                switches: Any = {"use_cls": self.s.use_cls, "beta": self.s.beta, "out_of": len(batch.rows)}
+                tried.append(narrow_loss(self.network, raw, target, self._columns, **switches))
             else:
                 passed = self.network(raw, layout=layout)
-                tried.append((passed, self.loss(self.lesson.pick(passed.logits), target, passed, layout)))
+                loss = self.loss(self.lesson.pick(passed.logits), target, passed, layout)
+                tried.append((passed, batch.weigh(loss, piece)))
         return tried
+
+    def _target(self, piece: Tensor) -> Tensor:
+        return self.lesson.target.index_select(0, piece)
 
     def _add_up(
         self,
@@ -129,8 +134,7 @@ class Steps:
         """
         moving = [leaf for leaf in leaves.values() if leaf.requires_grad]
         told = []
-        for piece, (passed, loss) in zip(batch.mine, tried if is_covered else (), strict=is_covered):
-            share = loss if len(piece) == len(batch.rows) else loss * (len(piece) / len(batch.rows))
+        for passed, share in tried if is_covered else ():
             wanted = [*moving, *([] if passed is None else (level.prototypes for level in passed.levels))]
             told.append([share.new_zeros(()), share.detach(), *_gradients(share, wanted)])
         if not told:
@@ -166,6 +170,10 @@ class _Batch:
     @property
     def num_pieces(self) -> int:
         return len(self.pieces)
+
+    def weigh(self, loss: Tensor, piece: Tensor) -> Tensor:
+        """A piece's share of the batch's mean."""
+        return loss if len(piece) == len(self.rows) else loss * (len(piece) / len(self.rows))
 
     @property
     def mine(self) -> list[Tensor]:

@@ -111,14 +111,14 @@ class DrawnSlots:
 
     def embed(self, rows: Tensor | None, turn: int, node: Tensor, structure: Tensor) -> Tensor:
         """See :class:`Slots`."""
-        centers = self.nodes if rows is None else self.nodes[rows]
+        centers = self.nodes if rows is None else self.nodes.index_select(0, rows)
         return self._embed(centers, self.draw(rows, turn), node, structure)
 
     def embed_distinct(
         self, rows: Tensor, turn: int, node: Tensor, structure: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """See :class:`Slots`. On a small graph few neighbours are drawn often: most draws repeat one."""
-        centers, around = self.nodes[rows], self.draw(rows, turn)
+        centers, around = self.nodes.index_select(0, rows), self.draw(rows, turn)
         if not self.graph.is_sparse and self._is_worth_gathering(around.numel()):
             return self._embed(centers, around, node, structure), None
         met, place = np.unique(around.numpy(), return_inverse=True)

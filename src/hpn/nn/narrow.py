@@ -31,7 +31,14 @@ MOST_DIMENSIONS = 8
 
 
 def narrow_loss(
-    network: PrototypeNetwork, raw: Tensor, target: Tensor, columns: Tensor, *, use_cls: bool, beta: float
+    network: PrototypeNetwork,
+    raw: Tensor,
+    target: Tensor,
+    columns: Tensor | None = None,
+    *,
+    use_cls: bool,
+    beta: float,
+    out_of: int | None = None,
 ) -> tuple[Pass, Tensor]:
     r"""A pass, and the loss :math:`L_{cls} + \beta L_{dis}`.
 
@@ -39,9 +46,10 @@ def narrow_loss(
         network: The network; every level in use has prototypes.
         raw: Atomic embeddings, of any length ``[n, num_slots, dim]``.
         target: The right one of ``columns`` for each node ``[n]``.
-        columns: Columns of the head that compete.
+        columns: Columns of the head that compete; ``None`` for all of them in order.
         use_cls: Whether the classification loss counts.
         beta: Weight of the distance loss.
+        out_of: Nodes of the batch that these are a piece of, over which losses are averaged.
 
     Returns:
         The pass, whose logits are of ``columns``, and the loss, which can be differentiated by ``raw``, the
@@ -51,7 +59,8 @@ def narrow_loss(
     leaves = [book.vectors.detach().requires_grad_() for book in books]
     layers = list(network.shared_parameters.values())
     with torch.no_grad():
-        made = _compute(network, raw.detach(), target, columns, use_cls=use_cls, beta=beta)
+        count = len(raw) if out_of is None else out_of
+        made = _compute(network, raw.detach(), target, columns, use_cls=use_cls, beta=beta, out_of=count)
     levels = [
         Level(m.embeddings.t(), m.values.t(), m.index, m.cosine, leaf)
         for m, leaf in zip(made.matches, leaves, strict=True)
@@ -97,18 +106,29 @@ class _Known(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = [gradient * slopes[0] for gradient in ctx.gradients]
+        slope = float(slopes[0])
+        scaled = ctx.gradients if slope == 1.0 else [slope * gradient for gradient in ctx.gradients]
         needed = ctx.needs_input_grad[2:]
         return None, None, *(g if is_needed else None for g, is_needed in zip(scaled, needed, strict=True))
 
 
 def _compute(
-    network: PrototypeNetwork, raw: Tensor, target: Tensor, columns: Tensor, *, use_cls: bool, beta: float
+    network: PrototypeNetwork,
+    raw: Tensor,
+    target: Tensor,
+    columns: Tensor | None,
+    *,
+    use_cls: bool,
+    beta: float,
+    out_of: int,
 ) -> _Made:
     num_nodes, num_slots, dim = raw.shape
     books, depth = network.books, len(network.levels)
     between = [network.to_node, network.to_class][: depth - 1]
-    weight, bias = network.head.weight[columns], network.head.bias[columns]
+    weight: Tensor = network.head.weight
+    bias: Tensor = network.head.bias
+    if columns is not None:
+        weight, bias = weight[columns], bias[columns]
 
     atomic = _match(books[0], raw.reshape(-1, dim).t().contiguous())
     # Slots side by side: a row for each slot and dimension.
@@ -120,13 +140,13 @@ def _compute(
     representation = torch.cat(parts)
     logits = torch.addmm(bias.unsqueeze(1), weight, representation)
 
-    pull = -beta / num_nodes
-    loss = pull * torch.stack([match.cosine.sum() for match in matches]).sum()
+    pull = -beta / out_of
+    loss = pull * torch.cat([match.cosine for match in matches]).sum()
     slope = torch.zeros_like(logits)
     if use_cls:
         likelihood, right = logits.log_softmax(dim=0), target.unsqueeze(0)
-        loss = loss - likelihood.gather(0, right).mean()
-        slope = likelihood.exp_().scatter_add_(0, right, logits.new_full(right.shape, -1.0)).div_(num_nodes)
+        loss = loss - likelihood.gather(0, right).sum() / out_of
+        slope = likelihood.exp_().scatter_add_(0, right, logits.new_full(right.shape, -1.0)).div_(out_of)
 
     for_weight, for_bias = slope @ representation.t(), slope.sum(dim=1)
     onward = list(torch.split(weight.t() @ slope, [len(part) for part in parts]))
@@ -169,8 +189,6 @@ def _differentiate(match: _Match, through: Tensor, pull: float, count: int) -> t
     return for_raw, total.t()
 
 
-def _put(gradient: Tensor, like: Tensor, columns: Tensor) -> Tensor:
+def _put(gradient: Tensor, like: Tensor, columns: Tensor | None) -> Tensor:
     """A gradient of some rows as one of all."""
-    if len(columns) == len(like):
-        return torch.empty_like(gradient).index_copy_(0, columns, gradient)
-    return torch.zeros_like(like).index_copy_(0, columns, gradient)
+    return gradient if columns is None else torch.zeros_like(like).index_copy_(0, columns, gradient)

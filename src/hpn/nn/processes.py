@@ -11,7 +11,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
+from hpn.nn.board import PLACE, Board, is_possible, is_running, make_file
 
 Value = TypeVar("Value")
 PATIENCE = timedelta(minutes=30)
@@ -96,9 +97,13 @@ ALONE = Processes()
 
 
 class JoinedProcesses(Processes):
-    """Processes that torch.distributed has joined."""
+    """Processes that torch.distributed has joined.
 
-    def __init__(self) -> None:
+    Args:
+        uses_board: Whether small exchanges go through shared memory where all are on one machine.
+    """
+
+    def __init__(self, *, uses_board: bool = True) -> None:
         import torch.distributed as dist
 
         self.rank = dist.get_rank()
@@ -106,6 +111,23 @@ class JoinedProcesses(Processes):
         self._dist = dist
         # Newer versions of PyTorch have another name for it, and warn of this one.
         self._gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        self.board = self._open_board() if uses_board else None
+
+    def _open_board(self) -> Board | None:
+        """A board, if all processes are on one machine and can see the same memory."""
+        hosts: list[Any] = [None] * self.size
+        with _told_of_the_end():
+            self._dist.all_gather_object(hosts, socket.gethostname() if is_possible() else None)
+        if None in hosts or len(set(hosts)) > 1:
+            return None
+        path = self.lead(lambda: make_file(self.size))
+        board = None
+        with suppress(OSError, ValueError):
+            board = Board(path, self.rank, self.size)
+        failed = self._any_by_socket(board is None)  # which also waits until all have opened it
+        if self.rank == 0:
+            path.unlink(missing_ok=True)
+        return None if failed else board
 
     def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
         """See :class:`Processes`; one exchange, whatever the number of tensors."""
@@ -135,11 +157,20 @@ class JoinedProcesses(Processes):
         """The rows of all processes, row p being the (p // size)-th of process p mod size."""
         padded = mine.new_zeros(-(-count // self.size), mine.shape[1])
         padded[: len(mine)] = mine
-        everyones = mine.new_empty(self.size, *padded.shape)
-        gathered = everyones.view(-1, mine.shape[1])
-        with _told_of_the_end():
-            self._gather(gathered, padded)
+        everyones = self._exchange(padded)
         return everyones.transpose(0, 1).reshape(-1, mine.shape[1])[:count]
+
+    def _exchange(self, mine: Tensor) -> Tensor:
+        """What each process gives ``[size, *mine.shape]``."""
+        fits = mine.device.type == "cpu" and mine.numel() * mine.element_size() <= PLACE
+        if self.board is not None and fits:
+            with _told_of_the_end():
+                return torch.from_numpy(self.board.exchange(mine.numpy()))
+        everyones = mine.new_empty(self.size, *mine.shape)
+        gathered = everyones.view(-1, *mine.shape[1:])
+        with _told_of_the_end():
+            self._gather(gathered, mine)
+        return everyones
 
     def make(self, count: int, make: Callable[[int], Value]) -> list[Value]:
         """See :class:`Processes`."""
@@ -153,6 +184,12 @@ class JoinedProcesses(Processes):
 
     def any(self, is_so: bool) -> bool:
         """See :class:`Processes`."""
+        if self.board is None:
+            return self._any_by_socket(is_so)
+        return bool(self._exchange(torch.tensor([float(is_so)], device="cpu")).any())
+
+    def _any_by_socket(self, is_so: bool) -> bool:
+        """The same, whether there is a board or not."""
         flag = torch.tensor([float(is_so)], device="cpu")
         with _told_of_the_end():
             self._dist.all_reduce(flag, op=self._dist.ReduceOp.MAX)
@@ -236,19 +273,9 @@ def _speaking_up(rank: int, host: str, pid: int) -> Iterator[None]:
             raise ProcessesError(str(error)) from error
         raise
     except BaseException as error:
-        if rank > 0 and host == socket.gethostname() and not _is_running(pid):
+        if rank > 0 and host == socket.gethostname() and not is_running(pid):
             raise ProcessesError(f"process 0 of this job ended; {WHAT_NOW}") from error
         raise
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 @contextmanager

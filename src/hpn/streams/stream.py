@@ -106,6 +106,7 @@ class TaskStream:
         self._rank = rank
         self._ids = torch.randint(2**62, rank.shape, generator=generator) if edges == "seen" else None
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
+        self._asked: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -144,10 +145,7 @@ class TaskStream:
             in_view = tuple(range(after + 1))
             classes = tuple(c for seen in self.classes[: after + 1] for c in seen)
         view, nodes = self._view(in_view)
-        chosen = self._split.test[nodes] if part == "test" else self._split.val[nodes]
-        if task is not None:
-            chosen = chosen & (self._task_of[nodes] == task)
-        asked = torch.nonzero(chosen).flatten()
+        asked, key = self._ask(in_view, nodes, task, part)
         query = Query(
             graph=view,
             nodes=asked,
@@ -155,7 +153,22 @@ class TaskStream:
             task=task if evaluate == "oracle" else None,
             grouped=evaluate == "grouped",
         )
-        return query, AnswerKey(self._graph.y[nodes[asked]], self._task_of[nodes[asked]])
+        return query, key
+
+    def _ask(
+        self, in_view: tuple[int, ...], nodes: Tensor, task: int | None, part: Part
+    ) -> tuple[Tensor, AnswerKey]:
+        """Whom to ask about in a view of ``nodes``, and the right answers; those of single tasks are kept."""
+        if (in_view, part) in self._asked:
+            return self._asked[in_view, part]
+        chosen = self._split.test[nodes] if part == "test" else self._split.val[nodes]
+        if task is not None:
+            chosen = chosen & (self._task_of[nodes] == task)
+        asked = torch.nonzero(chosen).flatten()
+        found = asked, AnswerKey(self._graph.y[nodes[asked]], self._task_of[nodes[asked]])
+        if len(in_view) == 1:  # the task asked about is then the one in view, or none is named
+            self._asked[in_view, part] = found
+        return found
 
     def describe(self) -> dict[str, Any]:
         """The task sequence as plain data: classes, sizes and splits, and the classes in no task."""
@@ -238,7 +251,9 @@ class TaskStream:
             keep = place >= 0
             if owner is not None:
                 keep &= np.repeat(owner[rows[part]], count[part]) == owner.take(target)
-            kept = np.append(np.cumsum(keep, dtype=np.int32), 0)[ends - 1]  # no end is before the first
+            kept = np.append(np.cumsum(keep, dtype=np.int32), np.int32(0))[
+                ends - 1
+            ]  # no end is before the first
             kept = np.diff(kept, prepend=0)
             return kept, _sort_rows(kept, place[keep])
 

@@ -44,7 +44,8 @@ class FeatureRows:
 
     def take(self, rows: Tensor | None = None) -> Tensor:
         """Features of some nodes in view, or of all, in single precision."""
-        return gather_rows(self._source, self._nodes if rows is None else self._nodes[rows]).float()
+        nodes = self._nodes if rows is None else torch.from_numpy(self._nodes.numpy().take(rows.numpy()))
+        return gather_rows(self._source, nodes).float()
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
