@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,12 @@ SIZE = 3
 
 
 @pytest.fixture
-def boards() -> Iterator[list[Board]]:
+def boards() -> list[Board]:
     """The board as three processes see it, each through a mapping of its own; the file is gone already."""
     path = make_file(SIZE)
     opened = [Board(path, rank, SIZE) for rank in range(SIZE)]
     path.unlink()
-    yield opened
+    return opened
 
 
 def test_everybody_reads_what_everybody_wrote_round_after_round(boards: list[Board]) -> None:
