@@ -65,6 +65,15 @@ def test_a_process_that_is_gone_is_named(boards: list[Board], monkeypatch: pytes
         boards[0].exchange(np.zeros(1))
 
 
+def test_a_process_that_has_left_is_not_waited_for(
+    boards: list[Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "LOOK_AFTER", 0.0)
+    boards[2].leave()
+    with pytest.raises(RuntimeError, match="process 2 is gone"):
+        boards[0].exchange(np.zeros(1))
+
+
 def test_patience_ends(boards: list[Board], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_module, "LOOK_AFTER", 0.0)
     monkeypatch.setattr(board_module, "GIVE_UP_AFTER", 0.0)

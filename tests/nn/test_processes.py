@@ -102,6 +102,7 @@ def work(rank: int, size: int, folder: Path) -> None:
     if not is_leaving:
         found["left"] = heard(lambda: processes.any(True))
     torch.save(found, folder / f"{rank}-of-{size}.pt")
+    processes.leave()
     dist.destroy_process_group()
 
 
@@ -209,7 +210,7 @@ def speak_up(rank: int, error: BaseException, *, host: str = "", pid: int = 0) -
 
 
 def test_a_process_says_what_the_first_cannot_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_is_running", lambda pid: pid == 1)
+    monkeypatch.setattr(module, "is_running", lambda pid: pid == 1)
     fault, interrupt = ConfigError("no such device"), KeyboardInterrupt()
     told = speak_up(1, fault)
     assert (type(told), str(told)) == (ProcessesError, "no such device")

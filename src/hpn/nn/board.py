@@ -16,6 +16,7 @@ import os
 import platform
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ LINE = 64
 """Bytes of a counter, so that no two share what processors send each other."""
 SPINS = 2_000
 """How often to look before waiting in between."""
-PAUSE, LOOK_AFTER, GIVE_UP_AFTER = 1e-4, 1.0, 1800.0
+PAUSE, LOOK_AFTER, GIVE_UP_AFTER = 1e-4, 0.5, 1800.0
 """Seconds of a wait, after how many to ask whether the others are there, and after how many to give up."""
 
 
@@ -60,7 +61,7 @@ class Board:
         self.size = size
         self._round = 0
         lines = np.frombuffer(self._memory, dtype=np.int64, count=size * LINE // 8).reshape(size, -1)
-        self._counters, self._pids = lines[:, 0], lines[:, 1]
+        self._counters, self._pids, self._left = lines[:, 0], lines[:, 1], lines[:, 2]
         places = np.frombuffer(self._memory, dtype=np.uint8, offset=size * LINE)
         self._places = places.reshape(2, size, PLACE)
         self._pids[rank] = os.getpid()
@@ -82,6 +83,10 @@ class Board:
         everyones = places[:, : len(flat)].copy().view(mine.dtype)
         return np.asarray(everyones.reshape(self.size, *mine.shape))
 
+    def leave(self) -> None:
+        """Tell the others that nothing more will be written here."""
+        self._left[self.rank] = 1
+
     def _wait(self) -> None:
         spins, began = 0, time.monotonic()
         asked = began
@@ -96,7 +101,8 @@ class Board:
 
     def _check_company(self, waited: float) -> None:
         for rank, pid in enumerate(self._pids.tolist()):
-            if not is_running(pid):
+            is_late = self._counters[rank] < self._round
+            if is_late and (self._left[rank] or not is_running(pid)):
                 raise RuntimeError(f"process {rank} is gone")
         if waited > GIVE_UP_AFTER:
             raise RuntimeError(f"nothing was heard for {waited:.0f} seconds")
@@ -110,4 +116,6 @@ def is_running(pid: int) -> bool:
         return False
     except OSError:
         return True
+    with suppress(OSError, IndexError):  # one that has ended and whose end nobody has noticed yet
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     return True

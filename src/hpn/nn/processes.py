@@ -129,6 +129,11 @@ class JoinedProcesses(Processes):
             path.unlink(missing_ok=True)
         return None if failed else board
 
+    def leave(self) -> None:
+        """Tell the others not to wait for this one any more."""
+        if self.board is not None:
+            self.board.leave()
+
     def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
         """See :class:`Processes`; one exchange, whatever the number of tensors."""
         if not mine:
@@ -250,11 +255,14 @@ def join_processes() -> Iterator[Processes]:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     with _told_of_the_end():
         dist.init_process_group(backend, timeout=PATIENCE)
+    joined: JoinedProcesses | None = None
     try:
         joined = JoinedProcesses()
         with _speaking_up(joined.rank, *joined.lead(lambda: (socket.gethostname(), os.getpid()))):
             yield joined
     finally:
+        if joined is not None:
+            joined.leave()
         dist.destroy_process_group()
 
 
