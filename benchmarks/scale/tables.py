@@ -136,7 +136,7 @@ def _answer_rows(entry: Entry, who: str) -> Rows:
 
 def _run_rows(entry: Entry, _: Entry | None) -> Rows:
     parts = f"fit {quantity(entry['fit_seconds'])}, predict {quantity(entry['predict_seconds'])}"
-    words = f"`hpn run`, {entry['tasks']} tasks: {parts}; AM {decimal(entry['am']['mean'])} %"
+    words = f"`hpn run`, {entry['tasks']} tasks: {parts}"
     yield words, "", seconds_words(entry["seconds"]), "", "", ""
 
 

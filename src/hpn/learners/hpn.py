@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from hpn.errors import ConfigError
-from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.learners.hpn_params import HPNParams
+from hpn.learners.base import Observer, Progress, State
+from hpn.learners.hpn_accounts import HPNAccounts
 from hpn.learners.hpn_reading import Reader
 from hpn.learners.hpn_slots import hop_features, make_slots, most_similar
 from hpn.learners.hpn_start import Labelled, solve_start
@@ -30,14 +30,13 @@ from hpn.nn.codes import Codes
 from hpn.nn.device import CPU, to_device
 from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.streams import Classes, GraphView, Query, Task
-from hpn.theory.memory import LEVELS, MemoryBound
 
 LOGGER = logging.getLogger(__name__)
 SHARPNESS = 10.0
 """How firmly the likeliest task is believed when none is given."""
 
 
-class HPN(HPNParams, Learner):
+class HPN(HPNAccounts):
     """Prototypes on three levels, over linear extractors of a node and its neighbourhood.
 
     Every argument but ``preset`` and ``seed`` may be left out: ``None`` is the preset's value.
@@ -100,8 +99,6 @@ class HPN(HPNParams, Learner):
 
     shares_batches: ClassVar[bool] = True
 
-    network_: PrototypeNetwork
-    selections_: list[Selection]
     certificates_: list[str]
     codes_: Codes
     _trace: Trace
@@ -110,53 +107,12 @@ class HPN(HPNParams, Learner):
         """Hyper-parameters by name, seed aside, with what the preset stands for written out."""
         return {"preset": self.preset, **asdict(self.settings())}
 
-    @property
-    def prototype_counts(self) -> dict[str, int]:
-        """Prototypes of each level."""
-        counts = (len(book) for book in self.network_.books)
-        return dict(zip(LEVELS[: len(self.network_.levels)], counts, strict=False))
-
-    @property
-    def prototype_bounds(self) -> dict[str, int]:
-        """The most prototypes of each level that any stream could lead to (Theorem 1)."""
-        most = self.memory_bound.prototypes
-        return {level: most[level] for level in LEVELS[: len(self.settings().levels)]}
-
-    @property
-    def memory_bound(self) -> MemoryBound:
-        """Theorem 1 for these hyper-parameters; before the first task, without the extractors."""
-        s = self.settings()
-        thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
-        return MemoryBound(s.dim, thresholds, s.num_extractors, getattr(self, "num_features_", 0))
-
-    @property
-    def num_parameters(self) -> int:
-        """Extractors in use, prototypes, and the shared layers."""
-        s = self.settings()
-        num_extractors = sum(len(used) for used in self._used())
-        vectors = num_extractors * self.num_features_ + sum(self.prototype_counts.values())
-        return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
-
-    @property
-    def parameter_bound(self) -> int:
-        """Every extractor, as many prototypes as fit, and the shared layers (with the head as it is)."""
-        s = self.settings()
-        vectors = 2 * s.num_extractors * self.num_features_ + sum(self.prototype_bounds.values())
-        return vectors * s.dim + sum(layer.numel() for layer in self.network_.shared_parameters.values())
-
     @torch.no_grad()
     def represent(self, query: Query) -> Tensor | None:
         """The prototypes of all levels, concatenated, as the task asked about sees the nodes."""
         if query.task is None:
             return None
         return self._reader(query.task).see(query.graph, query.nodes)[0].representation
-
-    @property
-    def num_stored(self) -> int:
-        """What must be kept between tasks; extractors that no task uses yet are what the seed draws."""
-        s = self.settings()
-        num_unused = 2 * s.num_extractors - sum(len(used) for used in self._used())
-        return super().num_stored - num_unused * self.num_features_ * s.dim
 
     def is_certified(self, task: int) -> bool:
         """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
@@ -314,11 +270,6 @@ class HPN(HPNParams, Learner):
     def _classes_of(self, tasks: list[int]) -> Classes:
         return tuple(dict.fromkeys(label for task in tasks for label in self.tasks_[task]))
 
-    def _used(self) -> tuple[set[int], set[int]]:
-        """Node and structure extractors that a task uses."""
-        node = {number for selection in self.selections_ for number in selection.node}
-        return node, {number for selection in self.selections_ for number in selection.structure}
-
     def _is_frozen(self, selection: Selection) -> bool:
         """Whether an extractor of the selection belongs to an earlier task that must not change."""
         if self.settings().retention == "paper":
@@ -364,19 +315,8 @@ class HPN(HPNParams, Learner):
             self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
-        self.selections_ = [_selection(entry) for entry in state["selections"]]
+        self.selections_ = [Selection.restore(entry) for entry in state["selections"]]
         self.certificates_ = list(state["certificates"])
         self.codes_ = Codes(state["axes"].clone(), self.seed)
         if "trace" in state:
             self._trace = Trace(**to_device(state["trace"], self.device))
-
-
-def _selection(entry: State) -> Selection:
-    visible = None if entry["visible"] is None else tuple(entry["visible"])
-    return Selection(
-        node=tuple(entry["node"]),
-        structure=tuple(entry["structure"]),
-        reach=entry["reach"],
-        visible=visible,
-        lengths=tuple(entry["lengths"]),
-    )

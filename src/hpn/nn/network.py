@@ -14,9 +14,9 @@ where :math:`p_L` finds the nearest prototype of a level and :math:`z` are the l
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +48,17 @@ class Selection:
     reach: int = 0
     visible: Visible | None = None
     lengths: tuple[float, ...] = ()
+
+    @classmethod
+    def restore(cls, entry: Mapping[str, Any]) -> Selection:
+        """Make it again of what :func:`dataclasses.asdict` made of it, lists for tuples."""
+        return cls(
+            node=tuple(entry["node"]),
+            structure=tuple(entry["structure"]),
+            reach=entry["reach"],
+            visible=None if entry["visible"] is None else tuple(entry["visible"]),
+            lengths=tuple(entry["lengths"]),
+        )
 
 
 @dataclass(eq=False)
