@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hpn.cli import app as module
-from hpn.errors import ConfigError, ProcessesError, SaidElsewhereError
+from hpn.errors import ConfigError, HPNError, ProcessesError, SaidElsewhereError
 from hpn.experiment import run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -28,15 +28,15 @@ def words_of(settings: dict[str, Any]) -> list[str]:
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
-def torchrun(processes: int, *words: str, debug: str = "") -> subprocess.Popen[str]:
-    """Start ``hpn run`` several times; with ``debug`` it asserts that all hold the same prototypes."""
+def torchrun(processes: int, *words: str, **environment: str) -> subprocess.Popen[str]:
+    """Start ``hpn run`` several times; with ``HPN_DEBUG`` it asserts that all hold the same prototypes."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     return subprocess.Popen(
         [sys.executable, *launcher, "-m", "hpn", "run", *words, "--json", "--quiet"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HPN_DEBUG": debug},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
 
 
@@ -69,7 +69,7 @@ def last_state(folder: Path) -> bytes:
 def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
     tasks, settings = "0,1;2,3", {"piece_size": 16, "epochs": 3}
     job = torchrun(
-        2, "digits", "--tasks", tasks, *words_of(settings), "--out", str(tmp_path / "two"), debug="1"
+        2, "digits", "--tasks", tasks, *words_of(settings), "--out", str(tmp_path / "two"), HPN_DEBUG="1"
     )
     one = run("digits", tasks=tasks, settings=settings, out=tmp_path / "one")
     two = finish(job)
@@ -89,7 +89,7 @@ def test_three_processes_give_the_result_of_one_on_cora(
         pytest.skip(f"no Cora in {data_root}")
     settings = {"piece_size": 16, **preset}
     words = ["cora", "--data-root", str(data_root), "--no-recipe", *words_of(settings)]
-    three = finish(torchrun(3, *words, "--out", str(tmp_path / "three"), debug="1"))
+    three = finish(torchrun(3, *words, "--out", str(tmp_path / "three"), HPN_DEBUG="1"))
     one = run("cora", data_root=data_root, recipe=None, settings=settings, out=tmp_path / "one")
     assert numbers(three) == numbers(json.loads(json.dumps(one)))
     assert last_state(tmp_path / "three") == last_state(tmp_path / "one")
@@ -206,7 +206,7 @@ def ends_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     ("rank", "local_rank", "error", "expected"),
     [
         (0, 0, ConfigError("wrong"), (2, "hpn: wrong\n")),
-        (1, 1, ConfigError("wrong"), (2, "")),  # as the first one says
+        (1, 1, ConfigError("wrong"), (2, "hpn: wrong\n")),  # the first one said nothing
         (2, 0, ConfigError("wrong"), (2, "hpn: wrong\n")),  # another machine, perhaps another command
         (1, 1, ProcessesError("gone"), (1, "hpn: gone\n")),  # the first one may be gone too
         (0, 0, SaidElsewhereError("by 1"), (2, "")),
@@ -222,14 +222,44 @@ def test_one_process_speaks_for_all(
     process: Cli,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
     ends_with(error, monkeypatch)
     code, out, err = process(rank, local_rank, "run", "digits", "--quiet")
     assert (code, err, out) == (*expected, "")
 
 
-def test_an_unknown_option_is_told_once_a_machine(process: Cli) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("error", [ConfigError("wrong"), SaidElsewhereError("by 0")])
+def test_what_the_first_process_says_is_not_said_again(
+    error: HPNError, process: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends_with(error, monkeypatch)
+    waits_until_ended(monkeypatch)
+    assert process(1, 1, "run", "digits", "--quiet") == (2, "", "")
+
+
+def waits_until_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``torchrun`` ends a process that waits, because the first one has ended."""
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: signal.raise_signal(signal.SIGTERM))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_unknown_option_is_told_once_a_machine(process: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_until_ended(monkeypatch)
     told = [process(rank, local, "run", "digits", "--nonsense") for rank, local in ((1, 1), (2, 0))]
     assert [(code, err.count("hpn: No such option")) for code, _, err in told] == [(2, 0), (2, 1)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_slow_first_process_is_waited_for(tmp_path: Path) -> None:
+    """Only ``torchrun`` itself shows that the first process gets to say it, however late it starts."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, time\nif os.environ.get('RANK') == '0':\n    time.sleep(3)\n"
+    )
+    job = torchrun(2, "synthetic", "--nonsense", PYTHONPATH=str(tmp_path))
+    _, err = job.communicate(timeout=60)
+    (line,) = said(err)
+    assert line.startswith("hpn: No such option: --nonsense")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

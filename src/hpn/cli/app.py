@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,8 @@ from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+
+PATIENCE = 20.0  # seconds in which another process of a job is sure to have said why it ends
 
 app = typer.Typer(
     name="hpn",
@@ -48,14 +51,14 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except SaidElsewhereError:
+        _is_ended_by_others()  # an end before theirs would have torchrun interrupt what they say
         code = 2
     except ProcessesError as error:
         code = _end(str(error), 1)
     except HPNError as error:
-        code = 2 if is_repeating() else _end(str(error), 2)
+        code = _end_together(str(error), 2)
     except typer.TyperException as error:
-        code = getattr(error, "exit_code", 2)
-        code = code if is_repeating() else _end(f"{_message(error)}; see hpn --help", code)
+        code = _end_together(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
     except Interrupted:
         code = (
             1 if is_assistant() else _end("interrupted; the same command goes on from the last checkpoint", 1)
@@ -90,6 +93,20 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def _on_signal(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, handler)
+
+
+def _end_together(message: str, code: int) -> int:
+    """Say why this ends, unless the first process of this machine finds and says the same."""
+    return code if is_repeating() and _is_ended_by_others() else _end(message, code)
+
+
+def _is_ended_by_others() -> bool:
+    """Wait for ``torchrun`` to end this process, as it does when another one has ended; not for ever."""
+    try:
+        time.sleep(PATIENCE)
+    except Interrupted:
+        return True
+    return False
 
 
 def _end(message: str, code: int) -> int:
