@@ -395,26 +395,19 @@ def test_help_does_not_import_torch() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_clean_and_the_second_run_is_refused(tmp_path: Path, kind: signal.Signals) -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "hpn",
-        "run",
-        *SMALL,
-        "--set",
-        "epochs=100000",
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    first = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def test_an_interrupt_is_clean_and_the_second_run_is_refused(
+    cli: Cli, tmp_path: Path, kind: signal.Signals
+) -> None:
+    words = ["run", *SMALL, "--set", "epochs=100000", "--out", str(tmp_path / "run")]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "hpn", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     while not (tmp_path / "run" / "seed-0" / "checkpoint.json").exists():
         assert first.poll() is None, first.communicate()
         time.sleep(0.05)
-    second = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert second.returncode == 2
-    assert second.stderr.count("\n") == 1
-    assert "in use by another run" in second.stderr
+    code, _, err = cli(*words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "in use by another run" in err
     first.send_signal(kind)
     _, err = first.communicate(timeout=60)
     assert first.returncode == 1

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hpn.datasets.digits import _nearest, load_digits
 
@@ -39,15 +36,12 @@ def test_every_image_is_linked_to_its_nearest() -> None:
 
 
 def test_the_graph_does_not_depend_on_the_number_of_threads() -> None:
-    hashes = set()
-    for threads in ("1", "2"):
-        code = "from hpn.datasets.digits import load_digits; print(load_digits().fingerprint())"
-        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        answer = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        )
-        hashes.add(answer.stdout)
-    assert len(hashes) == 1
+    fingerprints = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
+            fingerprints.add(load_digits().fingerprint())
+    assert len(fingerprints) == 1
 
 
 def test_of_equally_near_images_the_first_are_linked() -> None:

@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable, Mapping
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hpn.experiment import run
+
+IMPORTED = ["hpn.experiment", "torch._dynamo", "torch_geometric"]
+"""What a run imports, the last two only when it has begun to learn."""
 NOT_COMPARED = {"seconds", "peak_rss_mb", "out"}
 
 
-def command(dataset: str, out: Path, *more: str) -> list[str]:
-    words = ["run", dataset, "--method", "finetune", "--seeds", "2", "--quiet", "--json", "--out", str(out)]
-    return [sys.executable, "-m", "hpn", *words, *more]
+def fork(function: Callable[..., Any], *args: Any, **choices: Any) -> ForkServerProcess:
+    """A process that has done its imports already, so that a kill hits what it was started for."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    process = context.Process(target=function, args=args, kwargs=choices)
+    process.start()
+    return process
 
 
-def finish(words: list[str]) -> dict[str, Any]:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
+def start(out: Path, dataset: str, choices: Mapping[str, Any]) -> ForkServerProcess:
+    return fork(run, dataset, method="finetune", seeds=2, out=out, **choices)
+
+
+def finish(out: Path, dataset: str, choices: Mapping[str, Any]) -> dict[str, Any]:
+    process = start(out, dataset, choices)
+    process.join()
+    assert process.exitcode == 0
+    result: dict[str, Any] = json.loads((out / "result.json").read_text())
     return {key: value for key, value in result.items() if key not in NOT_COMPARED}
 
 
-def kill_at_random(words: list[str], rng: random.Random, whole: float) -> bool:
-    """Start a run and kill it at some moment; false if it was done before."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(rng.uniform(0.4 * whole, whole))  # the first part is spent on imports
-    process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL
+def kill_at_random(process: ForkServerProcess, rng: random.Random, whole: float) -> bool:
+    """Kill a run at some moment; false if it was done before."""
+    time.sleep(rng.uniform(0, whole))
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
 
 
-def kill_and_compare(dataset: str, kills: int, tmp_path: Path, *more: str, seed: int = 0) -> None:
+def kill_and_compare(dataset: str, kills: int, tmp_path: Path, *, seed: int = 0, **choices: Any) -> None:
     rng = random.Random(seed)
-    start = time.perf_counter()
-    expected = finish(command(dataset, tmp_path / "whole", *more))
-    whole = time.perf_counter() - start
-    done, run = 0, 0
+    fork(os.getpid).join()  # the imports are not to be measured
+    begin = time.perf_counter()
+    expected = finish(tmp_path / "whole", dataset, choices)
+    whole = time.perf_counter() - begin
+    done, number = 0, 0
     while done < kills:
-        words = command(dataset, tmp_path / f"killed-{run}", *more)
-        while done < kills and kill_at_random(words, rng, whole):
+        out = tmp_path / f"killed-{number}"
+        while done < kills and kill_at_random(start(out, dataset, choices), rng, whole):
             done += 1
-        assert finish(words) == expected
-        run += 1
+        assert finish(out, dataset, choices) == expected
+        number += 1
 
 
 def test_a_few_kills(tmp_path: Path) -> None:
-    small = ("--set", "epochs=40", "--set", "data.num_nodes=400", "--set", "data.num_links=2000")
-    kill_and_compare("synthetic", 2, tmp_path, *small)
+    kill_and_compare(
+        "synthetic", 2, tmp_path, settings={"epochs": 40, "data.num_nodes": 400, "data.num_links": 2000}
+    )
 
 
 @pytest.mark.slow
@@ -62,4 +79,4 @@ def test_fifteen_kills_on_digits(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_fifteen_kills_on_cora(tmp_path: Path, data_root: Path) -> None:
-    kill_and_compare("cora", 15, tmp_path, "--data-root", str(data_root), seed=1)
+    kill_and_compare("cora", 15, tmp_path, data_root=data_root, seed=1)

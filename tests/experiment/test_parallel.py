@@ -42,12 +42,14 @@ def collect(jobs: list[str], workers: int) -> list[Any]:
     return [results[index] for index in range(len(jobs))]
 
 
-def test_workers_give_the_results_of_one_process_stay_and_end_when_a_job_fails() -> None:
+def test_workers_give_the_results_of_one_process_are_numbered_stay_and_end_when_a_job_fails() -> None:
     jobs = [f"{number} ** 2" for number in range(7)]
     who = "(__import__('os').getpid(), __import__('torch').get_num_threads())"
+    number = "__import__('hpn.experiment.parallel').experiment.parallel.worker_number()"
     wrong = "exec('from hpn.errors import ConfigError; raise ConfigError(\"no such thing\")')"
     results: dict[int, Any] = {}
     workers: set[tuple[int, int]] = set()
+    numbers: set[int] = set()
     start = time.monotonic()
     with Workers(2) as pool:
         pool.run(eval, jobs, on_done=results.__setitem__)
@@ -57,6 +59,10 @@ def test_workers_give_the_results_of_one_process_stay_and_end_when_a_job_fails()
         assert 1 <= len(workers) <= 2
         assert os.getpid() not in {pid for pid, _ in workers}
         assert {threads for _, threads in workers} == {1}
+        slowly = f"(__import__('time').sleep(0.2), {number})[1]"
+        pool.run(eval, [slowly] * 4, on_done=lambda _, answer: numbers.add(answer))
+        assert numbers == {0, 1}
+        assert collect([number], 1) == [0]
         with pytest.raises(ConfigError, match="no such thing") as error:
             pool.run(eval, ["__import__('time').sleep(600)", wrong], on_done=lambda *_: None)
         assert "in a worker process" in str(error.value.__cause__)
@@ -131,9 +137,3 @@ def alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def test_workers_know_their_numbers() -> None:
-    number = "__import__('hpn.experiment.parallel').experiment.parallel.worker_number()"
-    assert set(collect([f"(__import__('time').sleep(0.2), {number})[1]"] * 4, 2)) == {0, 1}
-    assert collect([number], 1) == [0]
