@@ -141,9 +141,14 @@ def _growth_words(results: Results) -> str:
 def _processes_words(results: Results) -> str:
     if "processes" not in results:
         return ""
+    pairs = results["processes"]["pairs"]
     return (
         "## Two processes\n\n"
-        "`hpn run` on products-like, and the same under `torchrun --nproc-per-node 2`; one thread each.\n"
+        "`hpn run` on products-like; the same shared by two processes (`torchrun --nproc-per-node 2`); and "
+        "two such runs that have nothing to do with each other at the same time, which shows what the cores "
+        f"of this machine leave to each other. One thread each; {len(pairs)} rounds, of which the table has "
+        "medians. "
+        f"Round by round two processes were {pairs[0]:.2f} to {pairs[-1]:.2f} times as fast as one.\n"
     )
 
 

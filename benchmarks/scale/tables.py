@@ -92,11 +92,13 @@ def processes_table(results: Results) -> str:
         return ""
     rows = [
         (name, *(quantity(found[name][key]) for key in ("fit", "predict", "total", "wall")))
-        for name in ("one process", "two processes")
+        for name in ("one process", "two processes", "two runs at the same time")
     ]
-    rows.append(
-        ("times as fast", *(decimal(found["speedup"][k], 2) for k in ("fit", "predict", "total", "wall")))
-    )
+    for words, ratios in (
+        ("two processes, times as fast as one", found["speedup"]),
+        ("as much work in the time of one by two runs", found["ceiling"]),
+    ):
+        rows.append((words, *(decimal(ratios[key], 2) for key in ("fit", "predict", "total", "wall"))))
     heads = ("seconds", "fit", "predict", "total", "command")
     return table(heads, rows, numbers=4)
 
