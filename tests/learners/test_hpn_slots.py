@@ -131,6 +131,46 @@ def test_the_first_hop_is_drawn_when_it_is_needed_for_whom_it_is_needed(
     assert asked_for == [(4, 1, QUERY_TURN + 2), (NUM_NODES, 1, QUERY_TURN)]
 
 
+@pytest.mark.parametrize("together", [5, 100])
+def test_looking_ahead_changes_no_draw(
+    view: GraphView,
+    together: int,
+    asked_for: list[tuple[int, int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hpn_slots, "DRAWN_TOGETHER", together)
+    nodes, rows = torch.arange(NUM_NODES).flip(0), torch.randperm(NUM_NODES)[:12]
+    sampler = NeighborSampler(view.indptr, view.indices, (2,), seed=1)
+    expected = sampler.draw(nodes, 2, first_round=0)
+    draws = Draws(sampler, nodes, rounds=2, first_round=0)
+    asked_for.clear()
+    draws.look_ahead(rows, 1)
+    assert [count for count, _, _ in asked_for] == ([5, 5, 2] if together == 5 else [12])
+    asked_for.clear()
+    for part in (rows[:7], rows[7:], rows[:0]):
+        assert torch.equal(draws(part, 1), expected[1][part])
+    assert asked_for == []
+    others = torch.arange(NUM_NODES)
+    for turn in (0, 1):
+        assert torch.equal(draws(others, turn), expected[turn]), "what was not foreseen is drawn as well"
+        assert torch.equal(draws(None, turn), expected[turn])
+    assert len(asked_for) == 4
+
+
+@pytest.mark.parametrize(("counts", "at_once"), [((3, 2), 1 << 25), ((2,), 2 * 20 - 1)])
+def test_looking_ahead_takes_bounded_memory(
+    counts: tuple[int, ...],
+    at_once: int,
+    view: GraphView,
+    asked_for: list[tuple[int, int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hpn_slots, "DRAWN_AT_ONCE", at_once)
+    sampler = NeighborSampler(view.indptr, view.indices, counts, seed=1)
+    Draws(sampler, torch.arange(20), rounds=2, first_round=0).look_ahead(torch.arange(20), 1)
+    assert asked_for == []
+
+
 def test_queries_see_other_neighbours_than_training_did(view: GraphView) -> None:
     s, nodes = settings(), torch.arange(NUM_NODES)
     asked = seen(make_slots(s, view, nodes, reach=0, seed=0))

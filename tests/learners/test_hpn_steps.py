@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import zip_longest
-from threading import Barrier, BrokenBarrierError
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +11,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hpn.learners import hpn_steps
+from hpn.learners.hpn_attempts import Leaves
 from hpn.learners.hpn_params import PRESETS, Settings
 from hpn.learners.hpn_pieces import cover, cut
 from hpn.learners.hpn_slots import make_slots
-from hpn.learners.hpn_steps import Leaves, Lesson, Steps
+from hpn.learners.hpn_steps import Lesson, Steps
 from hpn.nn import extractors
 from hpn.nn.extractors import MeanSlots
 from hpn.nn.narrow import MOST_DIMENSIONS
@@ -25,64 +23,12 @@ from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.nn.processes import ALONE, Processes
 from hpn.streams import GraphView
 
-Value = TypeVar("Value")
+Together = Callable[..., list[Any]]
 NUM_NODES, NUM_FEATURES = 60, 6
 ROWS = torch.randperm(NUM_NODES, generator=torch.Generator().manual_seed(9))[:25]
 EPOCHS = pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "after it"])
 SLOTS = pytest.mark.parametrize("slots", ["drawn", "means", "wide means"])
 """Each neighbour once with a layout; and each slot by itself, with few dimensions and with many."""
-
-
-class Threads(Processes):
-    """Threads that do as processes do."""
-
-    def __init__(self, rank: int, barrier: Barrier, told: list[Any]) -> None:
-        self.rank, self.size = rank, len(told)
-        self._barrier, self._told = barrier, told
-
-    def _exchange(self, mine: Any) -> list[Any]:
-        self._told[self.rank] = deepcopy(mine)
-        self._barrier.wait(30)
-        everyones = deepcopy(self._told)
-        self._barrier.wait(30)
-        return everyones
-
-    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
-        everyones = self._exchange([[part.detach() for part in piece] for piece in mine])
-        shapes = {tuple(part.shape for part in piece) for given in everyones for piece in given}
-        assert len(shapes) == 1, "also of those without a piece"
-        shares = [given[: len(range(rank, count, self.size))] for rank, given in enumerate(everyones)]
-        pieces = [piece for turn in zip_longest(*shares) for piece in turn if piece is not None]
-        return super().add(pieces, count)
-
-    def any(self, is_so: bool) -> bool:
-        return any(self._exchange(is_so))
-
-    def collect(self, rows: Tensor) -> Tensor:
-        return torch.cat(self._exchange(rows.detach()))
-
-    def lead(self, make: Callable[[], Value]) -> Value:
-        value: Value = self._exchange(make() if self.rank == 0 else None)[0]
-        return value
-
-
-def together(size: int, act: Callable[[Processes], Value]) -> list[Value]:
-    """What each of several processes gets that do the same at the same time."""
-    barrier, told = Barrier(size), [None] * size
-
-    def be(rank: int) -> Value:
-        torch.set_num_threads(1)
-        try:
-            return act(Threads(rank, barrier, told))
-        except BaseException:
-            barrier.abort()
-            raise
-
-    with ThreadPoolExecutor(size) as pool:
-        futures = [pool.submit(be, rank) for rank in range(size)]
-    for future in sorted(futures, key=lambda future: isinstance(future.exception(), BrokenBarrierError)):
-        future.result()  # the error that the others only heard of comes first
-    return [future.result() for future in futures]
 
 
 @dataclass
@@ -133,21 +79,21 @@ class Bench:
         """A step an epoch, of what moves."""
         leaves, told = self.leaves(moves), []
         for epoch in epochs:
-            loss, gradients, passes = self.steps(processes).run(ROWS, leaves, epoch)
+            loss, gradients, tried = self.steps(processes).run(ROWS, leaves, epoch)
             told += [torch.tensor(loss), *gradients, *(book.vectors.clone() for book in self.network.books)]
             moving = [leaf for leaf in leaves.values() if leaf.requires_grad]
             with torch.no_grad():
                 for leaf, gradient in zip(moving, gradients, strict=False):
                     leaf.sub_(gradient, alpha=0.5)
-        return Learned(told, len(passes))
+        return Learned(told, len(tried))
 
 
 @dataclass
 class Learned:
-    """Losses, gradients and prototypes of all steps; and this process's passes of the last."""
+    """Losses, gradients and prototypes of all steps; and this process's attempts in the last."""
 
     numbers: list[Tensor]
-    num_passes: int
+    num_attempts: int
 
 
 def assert_same(one: Learned, other: Learned) -> None:
@@ -174,8 +120,8 @@ def test_pieces_add_up_to_the_batch(
             raw = bench.lesson.slots.embed(None, epoch, leaves["node"], leaves["structure"])
             cover(bench.network, [raw], 0, ALONE)
         before = [len(book) for book in bench.network.books]
-        loss, gradients, passes = bench.steps().run(ROWS, leaves, epoch)
-        assert len(passes) == (0 if epoch == 0 else -(-25 // piece_size))
+        loss, gradients, tried = bench.steps().run(ROWS, leaves, epoch)
+        assert len(tried) == (0 if epoch == 0 else -(-25 // piece_size))
         after = [len(book) for book in bench.network.books]
         assert (after != before) == (epoch == 1 and not is_established)
         assert len(gradients) == len(leaves) + (0 if epoch == 0 else 3)
@@ -199,25 +145,43 @@ def test_few_dimensions_take_another_way_to_the_same(monkeypatch: pytest.MonkeyP
     bench.lesson = replace(bench.lesson, columns=torch.tensor([1, 0]))
     quick = deepcopy(bench).learn()
     monkeypatch.setattr(hpn_steps, "MOST_DIMENSIONS", 0)
-    monkeypatch.setattr(hpn_steps, "narrow_loss", lambda *_, **__: pytest.fail("took the quick way"))
+    monkeypatch.setattr(hpn_steps, "NarrowPiece", lambda *_, **__: pytest.fail("took the quick way"))
     assert_close(quick.numbers, deepcopy(bench).learn().numbers, atol=1e-5, rtol=1e-5)
 
 
 @SLOTS
 @pytest.mark.parametrize("size", [2, 5])
-def test_processes_get_what_one_process_gets_to_the_last_bit(slots: str, size: int) -> None:
+def test_processes_get_what_one_process_gets_to_the_last_bit(
+    slots: str, size: int, together: Together
+) -> None:
     """Five are one more than there are pieces: the last has nothing to do but to agree."""
     bench = Bench.make(slots)
     alone = deepcopy(bench).learn()
-    assert alone.num_passes == 4
+    assert alone.num_attempts == 4
     shares = together(size, lambda processes: deepcopy(bench).learn(processes))
-    assert [share.num_passes for share in shares] == [len(range(rank, 4, size)) for rank in range(size)]
+    assert [share.num_attempts for share in shares] == [len(range(rank, 4, size)) for rank in range(size)]
     for share in shares:
         assert_same(share, alone)
 
 
+def test_a_process_gets_ready_for_its_own_pieces_of_all_batches(together: Together) -> None:
+    bench, order = Bench.make("means", batch_size=10, piece_size=4), torch.arange(25).flip(0)
+
+    def look_ahead(processes: Processes) -> list[int]:
+        heard: list[int] = []
+        steps = deepcopy(bench).steps(processes)
+        steps.lesson.slots.look_ahead = lambda rows, _: heard.extend(rows.tolist())  # type: ignore[method-assign]
+        steps.look_ahead(order, 3)
+        return heard
+
+    assert look_ahead(ALONE) == order.tolist()
+    pieces = [cut(batch, 4) for batch in torch.split(order, 10)]
+    for rank, heard in enumerate(together(2, look_ahead)):
+        assert heard == [row for batch in pieces for part in batch[rank::2] for row in part.tolist()]
+
+
 @pytest.mark.parametrize("moves", [(False, True), (True, False), (False, False)])
-def test_processes_agree_on_what_moves_whatever_that_is(moves: tuple[bool, bool]) -> None:
+def test_processes_agree_on_what_moves_whatever_that_is(moves: tuple[bool, bool], together: Together) -> None:
     bench, moving = Bench.make("means"), {"extractors": moves[0], "layers": moves[1]}
     alone = deepcopy(bench).learn(moves=moving)
     for share in together(5, lambda processes: deepcopy(bench).learn(processes, moves=moving)):
@@ -226,7 +190,9 @@ def test_processes_agree_on_what_moves_whatever_that_is(moves: tuple[bool, bool]
 
 @SLOTS
 @pytest.mark.parametrize("strange", [0, 3])
-def test_strangers_of_one_process_become_prototypes_of_all(slots: str, strange: int) -> None:
+def test_strangers_of_one_process_become_prototypes_of_all(
+    slots: str, strange: int, together: Together
+) -> None:
     bench = Bench.make(slots, threshold_atomic=0.02)
     leaves, pieces = bench.leaves(), cut(ROWS, 7)
     raws = [bench.lesson.slots.embed(piece, 1, leaves["node"], leaves["structure"]) for piece in pieces]

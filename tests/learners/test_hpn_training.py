@@ -247,19 +247,6 @@ def test_each_loss_makes_a_difference_to_all_of_them(loss: str, off: Any) -> Non
     assert not torch.equal(every[0], without[0])
 
 
-def test_the_loss_is_what_it_is_said_to_be() -> None:
-    training = make(warmup_epochs=0, beta=0.5)
-    training.establish()
-    raw = training.lesson.slots.embed(None, 0, *training.network.get_extractors(training.selection))
-    with torch.no_grad():
-        passed = training.network(raw)
-    y = training.lesson.target
-    cls = torch.nn.functional.cross_entropy(passed.logits, y)
-    dis = -sum(level.cosine.sum() for level in passed.levels) / len(y)
-    assert_close(training.steps.loss(passed.logits, y, passed), cls + 0.5 * dis)
-    assert_close(training.steps.loss(passed.logits, y, None), cls)
-
-
 @pytest.mark.parametrize("num_selected", [1, 2])
 def test_the_pull_is_the_gradient_of_the_divergence_loss(num_selected: int) -> None:
     training = make(alpha=2.0, num_selected=num_selected)

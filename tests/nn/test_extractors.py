@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hpn.nn import extractors
-from hpn.nn.extractors import NARROW, Draw, DrawnSlots, MeanSlots, Operand, Slots
+from hpn.nn.extractors import DrawnSlots, MeanSlots, Slots
 from hpn.streams import GraphView
 
 NUM_NODES, NUM_FEATURES, DIM = 12, 7, 3
@@ -31,8 +31,18 @@ def view(x: Tensor) -> GraphView:
     return GraphView(x, torch.zeros(2, 0, dtype=torch.long))
 
 
-def given(drawn: Tensor) -> Draw:
-    return lambda rows, turn: drawn[turn] if rows is None else drawn[turn][rows]
+class Given:
+    """Draws what it was given."""
+
+    def __init__(self, drawn: Tensor) -> None:
+        self.drawn = drawn
+        self.foreseen: list[tuple[list[int], int]] = []
+
+    def __call__(self, rows: Tensor | None, turn: int) -> Tensor:
+        return self.drawn[turn] if rows is None else self.drawn[turn][rows]
+
+    def look_ahead(self, rows: Tensor, turn: int) -> None:
+        self.foreseen.append((rows.tolist(), turn))
 
 
 def bank(num_selected: int, seed: int) -> Tensor:
@@ -99,7 +109,7 @@ def test_drawn_slots(
     monkeypatch.setattr(extractors, "GATHER_FACTOR", PATHS[path])
     x, nodes = features(), torch.tensor([7, 3, 0, 11, 5])
     drawn = torch.randint(NUM_NODES, (2, 5, 4), generator=torch.Generator().manual_seed(0))
-    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), nodes, given(drawn))
+    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), nodes, Given(drawn))
     assert len(slots) == 5
     around = [[x[other] for other in drawn[turn, at]] for at in range(5)]
     assert_same_values_and_gradients(slots, turn, rows, x[nodes], around, num_selected)
@@ -114,7 +124,7 @@ def test_distinct_embeddings_are_those_of_the_slots_each_once(
     monkeypatch.setattr(extractors, "GATHER_FACTOR", PATHS[path])
     x, nodes, rows = features(), torch.tensor([7, 3, 0, 11, 5]), torch.tensor([2, 0, 4])
     drawn = torch.randint(4, (2, 5, 6), generator=torch.Generator().manual_seed(0))
-    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), nodes, given(drawn))
+    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), nodes, Given(drawn))
     banks = bank(num_selected, seed=1), bank(num_selected, seed=2)
     expected = slots.embed(rows, 1, *banks)
     raw, layout = slots.embed_distinct(rows, 1, *banks)
@@ -143,6 +153,41 @@ def test_means_are_distinct_already(is_sparse: bool) -> None:
     assert torch.equal(raw, slots.embed(rows, 0, *banks))
 
 
+@both_layouts
+@both_paths
+def test_features_are_gathered_where_that_costs_less(
+    is_sparse: bool, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractors, "GATHER_FACTOR", PATHS[path])
+    x, nodes, rows = features(), torch.tensor([7, 3, 0, 11, 5]), torch.tensor([2, 0, 4])
+    draw = Given(torch.randint(4, (2, 5, 6), generator=torch.Generator().manual_seed(0)))
+    gathered = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), nodes, draw).gather(rows, 1)
+    if is_sparse or path == "product":
+        assert gathered is None
+    else:
+        assert gathered is not None
+        assert torch.equal(gathered[0], x[nodes[rows]])
+        assert torch.equal(gathered[1], x[draw.drawn[1, rows].flatten()])
+
+
+@both_layouts
+def test_means_are_gathered_if_they_are_dense(is_sparse: bool) -> None:
+    parts, rows = [features(0), features(1)], torch.tensor([4, 0, 1])
+    gathered = MeanSlots([x.to_sparse_csr() if is_sparse else x for x in parts]).gather(rows, 0)
+    if is_sparse:
+        assert gathered is None
+    else:
+        assert gathered is not None
+        assert all(torch.equal(part, x[rows]) for part, x in zip(gathered, parts, strict=True))
+
+
+def test_who_draws_is_told_what_will_be_asked() -> None:
+    draw = Given(torch.zeros(1, 5, 2, dtype=torch.long))
+    DrawnSlots(view(features()), torch.arange(5), draw).look_ahead(torch.tensor([3, 1]), 0)
+    MeanSlots([features()]).look_ahead(torch.tensor([3, 1]), 0)  # nothing is drawn there
+    assert draw.foreseen == [([3, 1], 0)]
+
+
 @both_paths
 def test_which_way_is_taken(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extractors, "GATHER_FACTOR", PATHS[path])
@@ -154,7 +199,7 @@ def test_which_way_is_taken(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return take(view, rows)
 
     monkeypatch.setattr(GraphView, "take", watched)
-    slots = DrawnSlots(view(features()), torch.arange(5), given(torch.zeros(1, 5, 2, dtype=torch.long)))
+    slots = DrawnSlots(view(features()), torch.arange(5), Given(torch.zeros(1, 5, 2, dtype=torch.long)))
     slots.embed(None, 0, bank(1, seed=1), bank(1, seed=2))
     assert any(gathered) == (path == "gather")
 
@@ -167,47 +212,8 @@ def test_extractors_of_one_kind_may_stay_as_they_are(
     monkeypatch.setattr(extractors, "GATHER_FACTOR", PATHS[path])
     x = features()
     drawn = torch.ones(1, 5, 2, dtype=torch.long)
-    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), torch.arange(5), given(drawn))
+    slots = DrawnSlots(view(x.to_sparse_csr() if is_sparse else x), torch.arange(5), Given(drawn))
     node, structure = bank(1, seed=1).detach(), bank(1, seed=2)
     slots.embed(None, 0, node, structure).sum().backward()
     assert_close(structure.grad, 10 * x[1][None, :, None].expand(1, NUM_FEATURES, DIM))
     assert node.grad is None
-
-
-@both_layouts
-@pytest.mark.parametrize("width", [1, 2, NARROW, NARROW + 1, 3 * NARROW])
-def test_products_of_any_width_have_the_values_and_gradients_of_a_plain_one(
-    is_sparse: bool, width: int
-) -> None:
-    """Few columns are multiplied in another layout than many."""
-    x, generator = features(), torch.Generator().manual_seed(5)
-    weight = torch.randn(width, NUM_FEATURES, generator=generator).t().requires_grad_()
-    slope = torch.randn(NUM_NODES, width, generator=generator)
-    plain = x @ weight
-    (expected,) = torch.autograd.grad((plain * slope).sum(), weight)
-    operand = Operand(x.to_sparse_csr() if is_sparse else x)
-    product = operand.times(weight)
-    assert_close(product, plain, atol=1e-5, rtol=1e-5)
-    (gradient,) = torch.autograd.grad((product * slope).sum(), weight)
-    assert gradient.shape == weight.shape
-    assert_close(gradient, expected, atol=1e-5, rtol=1e-5)
-    with torch.no_grad():
-        assert_close(operand.times(weight), plain, atol=1e-5, rtol=1e-5)
-
-
-@both_layouts
-@pytest.mark.parametrize("widths", [(1, 1), (4, 4), (3, 1), (4, 5), (20, 10)])
-def test_rows_of_a_product_have_the_values_and_gradients_of_a_plain_one(
-    is_sparse: bool, widths: tuple[int, int]
-) -> None:
-    x, generator = features(), torch.Generator().manual_seed(5)
-    rows = torch.tensor([4, 4, 0]), torch.tensor([1, 11, 1, 2])
-    first, second = (
-        torch.randn(NUM_FEATURES, width, generator=generator).requires_grad_() for width in widths
-    )
-    plain = x[rows[0]] @ first, x[rows[1]] @ second
-    slopes = [torch.randn(part.shape, generator=generator) for part in plain]
-    parts = Operand(x.to_sparse_csr() if is_sparse else x).times_then_select(first, second, *rows)
-    assert_close(parts, plain, atol=1e-5, rtol=1e-5)
-    one, other = (torch.autograd.grad(products, (first, second), slopes) for products in (parts, plain))
-    assert_close(one, other, atol=1e-5, rtol=1e-5)

@@ -98,7 +98,7 @@ def _counts(seed: int, steps: list[Row]) -> list[Row]:
 
 
 def _codes(seed: int, learner: HPN) -> Iterator[Row]:
-    for level, book in zip(LEVELS, learner.network_.books[: len(learner.network_.levels)], strict=False):
+    for level, book in zip(LEVELS, learner.network_.books_in_use, strict=False):
         limit = 1 - book.threshold
         closest = book.closest_cosine()
         yield {

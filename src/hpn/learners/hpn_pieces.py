@@ -55,7 +55,7 @@ def cover_together(
         processes: The processes that do this at the same time.
     """
     stages: list[Stages] = [network.stages(raw, layout=layout) for raw, layout in pieces]
-    for book in network.books[: len(network.levels)]:
+    for book in network.books_in_use:
         found_together(book, [next(stage) for stage in stages], task, processes)
     return [finish_pass(stage) for stage in stages]
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from hpn.learners.hpn_attempts import Attempt, Leaves, Piece, TracedPiece, differentiate
 from hpn.learners.hpn_params import Settings
-from hpn.learners.hpn_pieces import Embedded, cover_together, cut
+from hpn.learners.hpn_pieces import cover_together, cut
 from hpn.nn.device import CPU
 from hpn.nn.extractors import Slots
-from hpn.nn.losses import classification_loss, distance_loss
-from hpn.nn.narrow import MOST_DIMENSIONS, narrow_loss
-from hpn.nn.network import Pass, PrototypeNetwork
+from hpn.nn.losses import classification_loss
+from hpn.nn.narrow import MOST_DIMENSIONS, Aim, NarrowPiece
+from hpn.nn.network import PrototypeNetwork
 from hpn.nn.processes import Processes
 
-Tried = tuple[Pass | None, Tensor]
-"""A pass, once there are prototypes, and its loss."""
-
-Leaves = dict[str, Tensor]
-"""What moves, or would, by name: a task's extractors, and the layers all tasks share."""
+Gathered = list[Tensor] | None
+"""Features of a piece, unless they are multiplied first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,96 +65,110 @@ class Steps:
         self.processes = processes
         is_all = torch.equal(lesson.columns, torch.arange(network.head.out_features, device=CPU))
         self._columns = None if is_all else lesson.columns.to(network.head.weight.device)
+        self._gathered: tuple[Tensor, list[Gathered]] | None = None
 
-    def run(self, rows: Tensor, leaves: Leaves, epoch: int) -> tuple[float, list[Tensor], list[Pass]]:
-        """The loss of a batch, its gradients, and the passes of this process's pieces."""
-        network = self.network
-        batch = _Batch(rows, cut(rows, self.s.piece_size), self.processes)
-        embedded = [self._embed(piece, leaves, epoch) for piece in batch.mine]
+    def look_ahead(self, order: Tensor, epoch: int) -> None:
+        """Get ready for the nodes of an epoch that are this process's to compute, in batches of ``order``."""
+        if self.processes.size > 1:
+            batches = [self._divide(rows) for rows in torch.split(order, self.s.batch_size)]
+            order = torch.cat([order[:0], *(piece for batch in batches for piece in batch.mine)])
+        self.lesson.slots.look_ahead(order, epoch)
+
+    def run(
+        self, rows: Tensor, leaves: Leaves, epoch: int, upcoming: Tensor | None = None
+    ) -> tuple[float, list[Tensor], list[Attempt]]:
+        """The loss of a batch, its gradients, and how this process's pieces got through the network.
+
+        Gradients are of the leaves that move and, after the warm-up, of the prototypes of each level.
+
+        Args:
+            rows: The batch.
+            leaves: What moves, or would.
+            epoch: Number of the epoch.
+            upcoming: The next batch, for which features may be gathered while other processes are waited for.
+        """
+        batch, network = self._divide(rows), self.network
         if epoch < self.s.warmup_epochs:
-            _, loss, gradients = self._add_up(batch, self._warm_up(batch, embedded), leaves, is_warm_up=True)
-            return loss, gradients, []
+            return *self._warm_up(batch, leaves, epoch), []
+        pieces = self._take_up(batch, leaves, epoch)
         # First without founding anything, which is nearly always enough.
         if not network.is_empty:
-            tried = self._pass(batch, embedded)
-            is_covered = all(network.covers(passed) for passed, _ in tried)
-            is_strange, loss, gradients = self._add_up(batch, tried, leaves, is_covered=is_covered)
+            tried = [piece.attempt() for piece in pieces]
+            is_covered = all(attempt.is_covered() for attempt in tried)
+            prepare = None if upcoming is None else partial(self._prepare, upcoming, epoch)
+            is_strange, loss, gradients = self._add_up(batch, tried, leaves, is_covered, prepare)
             if not is_strange:
-                return loss, gradients, [passed for passed, _ in tried]
-            if is_covered:  # here, but not elsewhere; and differentiating has used up the embeddings
-                embedded = [self._embed(piece, leaves, epoch) for piece in batch.mine]
+                return loss, gradients, tried
+            if is_covered:  # here, but not elsewhere; and differentiating may have used up the embeddings
+                pieces = self._take_up(batch, leaves, epoch)
         with torch.no_grad():
-            cover_together(network, embedded, self.task, self.processes)
-        tried = self._pass(batch, embedded)
+            cover_together(network, [piece.embedded for piece in pieces], self.task, self.processes)
+        tried = [piece.attempt() for piece in pieces]
         _, loss, gradients = self._add_up(batch, tried, leaves)
-        return loss, gradients, [passed for passed, _ in tried]
+        return loss, gradients, tried
 
-    def _embed(self, piece: Tensor, leaves: Leaves, epoch: int) -> Embedded:
-        return self.lesson.slots.embed_distinct(piece, epoch, leaves["node"], leaves["structure"])
+    def _divide(self, rows: Tensor) -> _Batch:
+        return _Batch(rows, cut(rows, self.s.piece_size), self.processes)
 
-    def _warm_up(self, batch: _Batch, embedded: list[Embedded]) -> list[Tried]:
-        """The losses of this process's pieces before there are prototypes."""
-        tried: list[Tried] = []
-        for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
+    def _prepare(self, rows: Tensor, epoch: int) -> None:
+        self._gathered = rows, self._gather(self._divide(rows), epoch)
+
+    def _gather(self, batch: _Batch, epoch: int) -> list[Gathered]:
+        if self.s.dim > MOST_DIMENSIONS:
+            return [None] * len(batch.mine)
+        return [self.lesson.slots.gather(piece, epoch) for piece in batch.mine]
+
+    def _take_up(self, batch: _Batch, leaves: Leaves, epoch: int) -> list[Piece]:
+        """This process's pieces, embedded."""
+        is_ready = self._gathered is not None and self._gathered[0] is batch.rows
+        gathered = self._gathered[1] if self._gathered and is_ready else self._gather(batch, epoch)
+        self._gathered = None
+        pairs = zip(batch.mine, gathered, strict=True)
+        return [self._embed(batch, piece, parts, leaves, epoch) for piece, parts in pairs]
+
+    def _embed(self, batch: _Batch, piece: Tensor, parts: Gathered, leaves: Leaves, epoch: int) -> Piece:
+        s, network, node, structure = self.s, self.network, leaves["node"], leaves["structure"]
+        aim = Aim(self._target(piece), self._columns, s.use_cls, s.beta, len(batch.rows))
+        if parts is not None:
+            return NarrowPiece(network, parts, node, structure, aim)
+        return TracedPiece(network, self.lesson.slots.embed_distinct(piece, epoch, node, structure), aim)
+
+    def _warm_up(self, batch: _Batch, leaves: Leaves, epoch: int) -> tuple[float, list[Tensor]]:
+        """A step before there are prototypes."""
+        moving, told = [leaf for leaf in leaves.values() if leaf.requires_grad], []
+        for piece in batch.mine:
+            raw, layout = self.lesson.slots.embed_distinct(piece, epoch, leaves["node"], leaves["structure"])
             logits = self.lesson.pick(self.network.warm_up(raw, layout))
-            tried.append((None, batch.weigh(self.loss(logits, self._target(piece), None), piece)))
-        return tried
-
-    def _pass(self, batch: _Batch, embedded: list[Embedded]) -> list[tuple[Pass, Tensor]]:
-        """The passes of this process's pieces, and their shares of the loss."""
-        tried = []
-        for piece, (raw, layout) in zip(batch.mine, embedded, strict=True):
-            target = self._target(piece).to(raw.device)
-            if layout is None and self.s.dim <= MOST_DIMENSIONS:
-                switches: Any = {"use_cls": self.s.use_cls, "beta": self.s.beta, "out_of": len(batch.rows)}
-                tried.append(narrow_loss(self.network, raw, target, self._columns, **switches))
-            else:
-                passed = self.network(raw, layout=layout)
-                loss = self.loss(self.lesson.pick(passed.logits), target, passed, layout)
-                tried.append((passed, batch.weigh(loss, piece)))
-        return tried
+            loss = classification_loss(logits, self._target(piece)) if self.s.use_cls else logits.sum() * 0.0
+            loss = batch.weigh(loss, piece)
+            told.append([loss.detach(), *differentiate(loss, moving)])
+        blank = [torch.zeros_like(shape) for shape in (leaves["node"].new_zeros(()), *moving)]
+        total, *gradients = self.processes.add(told or [blank], batch.num_pieces)
+        return float(total), gradients
 
     def _target(self, piece: Tensor) -> Tensor:
-        return self.lesson.target.index_select(0, piece)
+        return self.lesson.target.index_select(0, piece).to(self.network.head.weight.device)
 
     def _add_up(
         self,
         batch: _Batch,
-        tried: Sequence[Tried],
+        tried: Sequence[Attempt],
         leaves: Leaves,
-        *,
         is_covered: bool = True,
-        is_warm_up: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> tuple[bool, float, list[Tensor]]:
-        """Whether a piece met strangers, and, if none did, the loss of a batch and its gradients.
-
-        Gradients are of the leaves that move and, after the warm-up, of the prototypes of each level.
-        """
-        moving = [leaf for leaf in leaves.values() if leaf.requires_grad]
-        told = []
-        for passed, share in tried if is_covered else ():
-            wanted = [*moving, *([] if passed is None else (level.prototypes for level in passed.levels))]
-            told.append([share.new_zeros(()), share.detach(), *_gradients(share, wanted)])
+        """Whether a piece met strangers, and, if none did, the loss of a batch and its gradients."""
+        moving = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+        told = [
+            [attempt.loss.new_zeros(()), attempt.loss.detach(), *attempt.gradients(moving)]
+            for attempt in (tried if is_covered else ())
+        ]
         if not told:
-            books = () if is_warm_up else self.network.books[: len(self.network.levels)]
             flag = torch.tensor(float(not is_covered), device=leaves["node"].device)
-            shapes = [*moving, *(book.vectors for book in books)]
+            shapes = [*moving.values(), *(book.vectors for book in self.network.books_in_use)]
             told = [[flag, torch.zeros_like(flag), *(torch.zeros_like(shape) for shape in shapes)]]
-        strange, total, *gradients = self.processes.add(told, batch.num_pieces)
+        strange, total, *gradients = self.processes.add(told, batch.num_pieces, meanwhile)
         return bool(strange), float(total), gradients
-
-    def loss(
-        self, logits: Tensor, target: Tensor, passed: Pass | None, layout: Tensor | None = None
-    ) -> Tensor:
-        """L_cls and L_dis; L_div does not depend on the batch and joins in as a gradient."""
-        target = target.to(logits.device)
-        loss = classification_loss(logits, target) if self.s.use_cls else logits.sum() * 0.0
-        if passed is not None and self.s.beta:
-            atomic = passed.levels[0].cosine
-            everywhere = atomic if layout is None else atomic.index_select(0, layout.flatten())
-            cosine = torch.cat([everywhere, *(level.cosine for level in passed.levels[1:])])
-            loss = loss + self.s.beta * distance_loss(cosine, len(target))
-        return loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +191,3 @@ class _Batch:
     def mine(self) -> list[Tensor]:
         """The pieces that are this process's to compute."""
         return [self.pieces[number] for number in self.processes.share(len(self.pieces))]
-
-
-def _gradients(loss: Tensor, wanted: list[Tensor]) -> list[Tensor]:
-    """Gradients of a loss; zeros of what it does not depend on."""
-    if not loss.requires_grad:
-        return [torch.zeros_like(leaf) for leaf in wanted]
-    found = torch.autograd.grad(loss, wanted, allow_unused=True)
-    return [torch.zeros_like(x) if slope is None else slope for x, slope in zip(wanted, found, strict=True)]

@@ -6,27 +6,29 @@ from the task.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from hpn.learners.base import State
+from hpn.learners.hpn_attempts import Attempt, Leaves
+from hpn.learners.hpn_establish import Establishment
 from hpn.learners.hpn_params import Settings
 from hpn.learners.hpn_pieces import (
-    Mix,
     Move,
     check_together,
-    cover,
     cut,
     found_together,
 )
 from hpn.learners.hpn_slots import batches
-from hpn.learners.hpn_steps import Leaves, Lesson, Steps
+from hpn.learners.hpn_steps import Lesson, Steps
 from hpn.nn import prototypes
 from hpn.nn.device import CPU
 from hpn.nn.losses import classification_loss, divergence_loss, unit_columns
-from hpn.nn.network import Pass, PrototypeNetwork, Selection
+from hpn.nn.narrow import MOST_DIMENSIONS, one_thread
+from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.nn.processes import ALONE, Processes
 
 KINDS = ("node", "structure")
@@ -123,20 +125,26 @@ class Training:
             self.trace.pull = self._divergence_gradient(leaves)
         is_warm_up = self.trace.epoch < self.s.warmup_epochs
         total, moves = 0.0, [Move() for _ in network.levels]
-        passes: list[Pass] = []
+        tried: list[Attempt] = []
         order = torch.randperm(len(lesson.slots), device=CPU)
-        for rows in batches(len(lesson.slots), self.s.batch_size, order):
-            loss, gradients, passes = self.steps.run(rows, leaves, self.trace.epoch)
-            total += loss * len(rows)
-            self._descend(gradients, leaves, moves, is_warm_up=is_warm_up)
+        self.steps.look_ahead(order, self.trace.epoch)
+        with self._threads():
+            plan = list(batches(len(lesson.slots), self.s.batch_size, order))
+            for rows, upcoming in zip(plan, [*plan[1:], None], strict=True):
+                loss, gradients, tried = self.steps.run(rows, leaves, self.trace.epoch, upcoming)
+                total += loss * len(rows)
+                self._descend(gradients, leaves, moves, is_warm_up=is_warm_up)
         self.processes.align([leaf for leaf in leaves.values() if leaf.requires_grad])
         network.put_extractors(self.selection, leaves["node"], leaves["structure"])
         if not is_warm_up:
-            self._refine(passes, moves)
+            self._refine(tried, moves)
         self.trace.epoch += 1
         if not is_warm_up:
             self._keep_if_best()
         return total / len(lesson.slots)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        return one_thread() if self.s.dim <= MOST_DIMENSIONS else nullcontext()
 
     @torch.no_grad()
     def establish(self) -> Tensor:
@@ -145,23 +153,10 @@ class Training:
         Returns:
             The usual length of an atomic embedding, one a slot.
         """
-        s, slots, processes = self.s, self.lesson.slots, self.processes
         extractors, turn = self.network.get_extractors(self.selection), max(0, self.trace.epoch - 1)
-        blank = torch.zeros(s.num_slots, device=extractors[0].device)
-        total = blank.clone()
-        for rows in batches(len(slots), max(s.batch_size, 1024)):
-            pieces = cut(rows, s.piece_size)
-            # Every process draws for all pieces, so that all of them go on with the same random numbers.
-            mixes = [Mix.draw(len(piece)) for piece in pieces] if s.warmup == "solve" else []
-            mine = processes.share(len(pieces))
-            raws = [slots.embed(pieces[number], turn, *extractors) for number in mine]
-            cover(self.network, raws, self.task, processes)
-            if mixes:
-                mixed = [mixes[number](raw) for number, raw in zip(mine, raws, strict=True)]
-                cover(self.network, mixed, self.task, processes)
-            lengths = [[torch.linalg.vector_norm(raw, dim=2).sum(dim=0)] for raw in raws]
-            total += processes.add(lengths or [[blank]], len(pieces))[0]
-        return total / len(slots)
+        slots, network = self.lesson.slots, self.network
+        with self._threads():
+            return Establishment(self.s, network, slots, extractors, turn, self.task, self.processes).run()
 
     @torch.no_grad()
     def finish(self) -> Tensor:
@@ -218,7 +213,7 @@ class Training:
             move.add(gradient)
 
     @torch.no_grad()
-    def _refine(self, passes: list[Pass], moves: list[Move]) -> None:
+    def _refine(self, tried: list[Attempt], moves: list[Move]) -> None:
         """Move prototypes by what an epoch told them.
 
         Once an epoch, because every move may break cover and packing and has to be checked.
@@ -231,12 +226,13 @@ class Training:
             move.add(torch.zeros_like(book.vectors))
             moved = book.vectors - rate * move.total
             self.processes.align([moved])
-            levels = [passed.levels[at] for passed in passes]
-            is_broken = book.move(moved) or any(book.loses(e.embeddings, e.index) for e in levels)
+            placed = [attempt.placed(at) for attempt in tried]
+            embeddings = [embeddings for embeddings, _ in placed]
+            is_broken = book.move(moved) or any(book.loses(*pair) for pair in placed)
             if self.processes.any(is_broken):
-                found_together(book, [level.embeddings for level in levels], self.task, self.processes)
+                found_together(book, embeddings, self.task, self.processes)
             elif prototypes.DEBUG:
-                check_together(book, [level.embeddings for level in levels], self.processes)
+                check_together(book, embeddings, self.processes)
 
     @torch.no_grad()
     def _keep_if_best(self) -> None:

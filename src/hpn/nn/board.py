@@ -16,6 +16,7 @@ import os
 import platform
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,10 +67,14 @@ class Board:
         self._places = places.reshape(2, size, PLACE)
         self._pids[rank] = os.getpid()
 
-    def exchange(self, mine: np.ndarray) -> np.ndarray:
+    def exchange(self, mine: np.ndarray, meanwhile: Callable[[], None] | None = None) -> np.ndarray:
         """Write an array, and read those of all processes ``[size, *mine.shape]``.
 
         All must be of the same type and shape, of at most :data:`PLACE` bytes.
+
+        Args:
+            mine: What to write.
+            meanwhile: Something to do between writing and reading.
 
         Raises:
             RuntimeError: If another process has ended.
@@ -79,6 +84,8 @@ class Board:
         flat = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
         places[self.rank, : len(flat)] = flat
         self._counters[self.rank] = self._round
+        if meanwhile is not None:
+            meanwhile()
         self._wait()
         everyones = places[:, : len(flat)].copy().view(mine.dtype)
         return np.asarray(everyones.reshape(self.size, *mine.shape))

@@ -8,16 +8,15 @@ where :math:`A_i \in R^{d_v \times d_a}` are the node extractors, :math:`R_j` th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from hpn.datasets.sparse import is_sparse, select_rows, to_csr, to_scipy
-from hpn.nn.device import CPU, move_features
+from hpn.datasets.sparse import is_sparse
+from hpn.nn.device import CPU
+from hpn.nn.operands import Operand
 from hpn.streams import GraphView
 
 GATHER_FACTOR, GATHER_FACTOR_SPARSE = 4, 64
@@ -26,10 +25,15 @@ GATHER_FACTOR, GATHER_FACTOR_SPARSE = 4, 64
 Gathering sparse rows costs far more than multiplying them.
 """
 
-NARROW = 8
-"""Columns up to which the usual layouts of a product are several times slower than others, on a CPU."""
 
-Draw = Callable[[Tensor | None, int], Tensor]
+class Draw(Protocol):
+    """Draws neighbours of a list of nodes."""
+
+    def __call__(self, rows: Tensor | None, turn: int) -> Tensor:
+        """Those of the nodes at ``rows`` (all if ``None``) in a turn ``[len(rows), num_drawn]``."""
+
+    def look_ahead(self, rows: Tensor, turn: int) -> None:
+        """Be told that the nodes at ``rows`` will be asked for, a few at a time."""
 
 
 class Slots(Protocol):
@@ -61,6 +65,17 @@ class Slots(Protocol):
             or, where nothing repeats, what :meth:`embed` gives, and ``None``.
         """
 
+    def gather(self, rows: Tensor, turn: int) -> list[Tensor] | None:
+        """The features themselves, if taking them costs less than multiplying first and taking then.
+
+        Returns:
+            Those of the nodes ``[len(rows), num_features]``, then of what is around them
+            ``[len(rows) * num_drawn, num_features]``, each node's together.
+        """
+
+    def look_ahead(self, rows: Tensor, turn: int) -> None:
+        """Be told that the nodes at ``rows`` will be asked for, a few at a time."""
+
 
 class MeanSlots:
     """Slots that are fixed rows of features: the node itself, then the mean over one hop or more.
@@ -89,6 +104,15 @@ class MeanSlots:
         """See :class:`Slots`."""
         return self.embed(rows, turn, node, structure), None
 
+    def gather(self, rows: Tensor, turn: int) -> list[Tensor] | None:
+        """See :class:`Slots`."""
+        if any(is_sparse(part.x) for part in self.parts):
+            return None
+        return [part.select(rows).x for part in self.parts]
+
+    def look_ahead(self, rows: Tensor, turn: int) -> None:
+        """See :class:`Slots`."""
+
 
 class DrawnSlots:
     """Slots that are nodes: the node itself, then drawn neighbours.
@@ -96,8 +120,7 @@ class DrawnSlots:
     Args:
         graph: The graph, of which rows of features are taken.
         nodes: The nodes ``[n]``.
-        draw: Gives the drawn neighbours of the nodes at some rows (all if ``None``) in a turn, as nodes of
-            the graph ``[len(rows), num_drawn]``.
+        draw: Draws their neighbours, as nodes of the graph.
     """
 
     def __init__(self, graph: GraphView, nodes: Tensor, draw: Draw) -> None:
@@ -129,6 +152,17 @@ class DrawnSlots:
         second = torch.from_numpy(place).view(len(rows), -1, 1) * num + torch.arange(num, device=CPU)
         return raw, torch.cat([first, first.numel() + second.flatten(1)], dim=1).to(raw.device)
 
+    def gather(self, rows: Tensor, turn: int) -> list[Tensor] | None:
+        """See :class:`Slots`."""
+        around = self.draw(rows, turn).flatten()
+        if self.graph.is_sparse or not self._is_worth_gathering(len(around)):
+            return None
+        return [self.graph.take(self.nodes.index_select(0, rows)), self.graph.take(around)]
+
+    def look_ahead(self, rows: Tensor, turn: int) -> None:
+        """See :class:`Slots`."""
+        self.draw.look_ahead(rows, turn)
+
     def _embed(self, centers: Tensor, around: Tensor, node: Tensor, structure: Tensor) -> Tensor:
         own, others = self._multiply(centers, around.flatten(), node, structure)
         dim, num = node.shape[2], around.shape[1] * len(structure)
@@ -148,119 +182,6 @@ class DrawnSlots:
         if self._whole is None:
             self._whole = Operand(self.graph.x)
         return self._whole.times_then_select(_side_by_side(node), _side_by_side(structure), centers, around)
-
-
-class Operand:
-    """A feature matrix that is multiplied by weights again and again.
-
-    It goes where the weights are. The transpose of sparse features, which the gradient needs, is made once.
-    """
-
-    def __init__(self, x: Tensor) -> None:
-        self.x = x
-        self.num_rows = x.shape[0]
-        self._transposed: Tensor | None = None
-
-    def times(self, weight: Tensor) -> Tensor:
-        """The product, with a gradient for ``weight``."""
-        self._follow(weight)
-        if not is_sparse(self.x):
-            if not _is_narrow(weight):
-                return self.x @ weight
-            narrow: Tensor = _NarrowProduct.apply(self.x, weight)  # type: ignore[no-untyped-call]
-            return narrow
-        if not weight.requires_grad:
-            return self.x @ weight
-        product: Tensor = _Product.apply(self.x, self._transpose(), weight)  # type: ignore[no-untyped-call]
-        return product
-
-    def times_then_select(
-        self, first: Tensor, second: Tensor, first_rows: Tensor, second_rows: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Multiply once by two weights side by side; some rows of the one product and some of the other."""
-        self._follow(first)
-        weight = torch.cat([first, second], dim=1)
-        first_rows, second_rows = first_rows.to(weight.device), second_rows.to(weight.device)
-        parts: tuple[Tensor, Tensor] = _ProductRows.apply(  # type: ignore[no-untyped-call]
-            self.x, self._transpose(), weight, first.shape[1], first_rows, second_rows
-        )
-        return parts
-
-    def select(self, rows: Tensor) -> Operand:
-        """Some rows of it."""
-        return Operand(select_rows(self.x, rows.to(self.x.device)))
-
-    def _follow(self, weight: Tensor) -> None:
-        if self.x.device != weight.device:
-            self.x, self._transposed = move_features(self.x, weight.device), None
-
-    def _transpose(self) -> Tensor:
-        if self._transposed is None:
-            if is_sparse(self.x):
-                transposed = to_csr(to_scipy(self.x.cpu()).T.tocsr())
-                self._transposed = transposed.to(self.x.device)
-            else:
-                self._transposed = self.x.t()
-        return self._transposed
-
-
-class _Product(torch.autograd.Function):
-    r""":math:`X W` with the gradient :math:`X^\top G`, both as sparse products."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, transposed: Tensor, weight: Tensor) -> Tensor:
-        ctx.transposed = transposed  # not saved_tensors, which do not take sparse rows
-        return x @ weight
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.transposed @ gradients[0]
-
-
-class _NarrowProduct(torch.autograd.Function):
-    """The product of dense features and few columns, in the layouts that libraries multiply fast."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return _times_narrow(x, weight)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        (x,) = ctx.saved_tensors
-        return None, (gradients[0].t() @ x).t()
-
-
-class _ProductRows(torch.autograd.Function):
-    """Rows of :math:`X W`: some of its first columns, some of the others."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, transposed: Tensor, weight: Tensor, split: int, first: Tensor, second: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        ctx.transposed, ctx.split, ctx.shape = transposed, split, (x.shape[0], weight.shape[1])
-        ctx.save_for_backward(first, second)
-        is_narrow = not is_sparse(x) and _is_narrow(weight)
-        product = _times_narrow(x, weight) if is_narrow else x @ weight
-        return product[:, :split].index_select(0, first), product[:, split:].index_select(0, second)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor, None, None, None]:
-        first, second = ctx.saved_tensors
-        total = gradients[0].new_zeros(ctx.shape)
-        total[:, : ctx.split].index_add_(0, first, gradients[0])
-        total[:, ctx.split :].index_add_(0, second, gradients[1])
-        if not is_sparse(ctx.transposed) and _is_narrow(total):
-            return None, None, (total.t() @ ctx.transposed.t()).t(), None, None, None
-        return None, None, ctx.transposed @ total, None, None, None
-
-
-def _is_narrow(weight: Tensor) -> bool:
-    return weight.shape[1] <= NARROW and weight.device.type == "cpu"
-
-
-def _times_narrow(x: Tensor, weight: Tensor) -> Tensor:
-    return F.linear(x, weight.t().contiguous())
 
 
 def _side_by_side(extractors: Tensor) -> Tensor:

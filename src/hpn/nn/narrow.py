@@ -1,8 +1,9 @@
-r"""The loss and its gradients where embeddings have few dimensions, as on large graphs.
+r"""A step where embeddings have few dimensions, as on large graphs: the loss and its gradients by hand.
 
-The same function as :meth:`PrototypeNetwork.forward` with the losses of :mod:`hpn.nn.losses`, differentiated
-by hand. Vectors of two or four numbers make rows too short for a CPU: everything here has one row a dimension
-and one column an embedding, which is several times as fast.
+The same function as extractors, :meth:`PrototypeNetwork.forward` and the losses of :mod:`hpn.nn.losses` one
+after the other. Vectors of two or four numbers make rows too short for a CPU: everything here has one row a
+dimension and one column an embedding. What is left is the time it takes to call so many small operations, so
+there are few of them, and nothing is recorded to be differentiated later.
 
 With :math:`h = p(e)` and :math:`e = r / \lVert r \rVert`, the gradient :math:`g` of what follows, and
 :math:`q = -\beta / n` from the distance loss,
@@ -15,14 +16,14 @@ With :math:`h = p(e)` and :math:`e = r / \lVert r \rVert`, the gradient :math:`g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from hpn.nn.network import Level, Pass, PrototypeNetwork
+from hpn.nn.network import PrototypeNetwork
 from hpn.nn.prototypes import PrototypeBook
 from hpn.nn.snapping import LONGEST, SHORTEST, unit
 
@@ -30,43 +31,182 @@ MOST_DIMENSIONS = 8
 """Dimensions up to which this is used."""
 
 
-def narrow_loss(
-    network: PrototypeNetwork,
-    raw: Tensor,
-    target: Tensor,
-    columns: Tensor | None = None,
-    *,
-    use_cls: bool,
-    beta: float,
-    out_of: int | None = None,
-) -> tuple[Pass, Tensor]:
-    r"""A pass, and the loss :math:`L_{cls} + \beta L_{dis}`.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread meanwhile.
+
+    More of them gain next to nothing on operations this small, and on a machine that is busy with something
+    else each waits for the slowest: steps then take several times as long.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Aim:
+    r"""What a piece of a batch contributes to :math:`L_{cls} + \beta L_{dis}`.
 
     Args:
-        network: The network; every level in use has prototypes.
-        raw: Atomic embeddings, of any length ``[n, num_slots, dim]``.
         target: The right one of ``columns`` for each node ``[n]``.
         columns: Columns of the head that compete; ``None`` for all of them in order.
         use_cls: Whether the classification loss counts.
         beta: Weight of the distance loss.
-        out_of: Nodes of the batch that these are a piece of, over which losses are averaged.
-
-    Returns:
-        The pass, whose logits are of ``columns``, and the loss, which can be differentiated by ``raw``, the
-        shared layers and the prototypes of the pass.
+        out_of: Nodes of the batch, over which losses are averaged.
     """
-    books = network.books[: len(network.levels)]
-    leaves = [book.vectors.detach().requires_grad_() for book in books]
-    layers = list(network.shared_parameters.values())
-    with torch.no_grad():
-        count = len(raw) if out_of is None else out_of
-        made = _compute(network, raw.detach(), target, columns, use_cls=use_cls, beta=beta, out_of=count)
-    levels = [
-        Level(m.embeddings.t(), m.values.t(), m.index, m.cosine, leaf)
-        for m, leaf in zip(made.matches, leaves, strict=True)
-    ]
-    loss: Tensor = _Known.apply(made.loss, made.gradients, raw, *layers, *leaves)  # type: ignore[no-untyped-call]
-    return Pass(levels, made.representation.t(), made.logits.t()), loss
+
+    target: Tensor
+    columns: Tensor | None
+    use_cls: bool
+    beta: float
+    out_of: int
+
+
+def embed_columns(parts: Sequence[Tensor], node: Tensor, structure: Tensor) -> Tensor:
+    """Atomic embeddings ``[dim, num_slots, n]``; see :class:`NarrowPiece` for the arguments."""
+    own, *others = parts
+    num_selected, _, dim = node.shape
+    blocks = [(_turn(node) @ own.t()).view(dim, num_selected, len(own))]
+    turned = _turn(structure)
+    for part in others:
+        drawn = (turned @ part.t()).view(dim, num_selected, len(own), -1)
+        blocks.append(drawn.permute(0, 3, 1, 2).reshape(dim, -1, len(own)))
+    return torch.cat(blocks, dim=1)
+
+
+def covers_columns(network: PrototypeNetwork, columns: Tensor) -> bool:
+    """Whether prototypes, of which there are some on every level, cover embeddings and all that follows."""
+    return _is_covered(network, _match_levels(network, columns)[0])
+
+
+class NarrowPiece:
+    """Some nodes of a batch, and their atomic embeddings.
+
+    Args:
+        network: The network.
+        parts: Features of the nodes ``[n, num_features]``, then of what is around them
+            ``[n * num_drawn, num_features]``.
+        node: Node extractors ``[num_selected, num_features, dim]``.
+        structure: Structure extractors, likewise.
+        aim: What the nodes contribute to the loss.
+    """
+
+    @torch.no_grad()
+    def __init__(
+        self, network: PrototypeNetwork, parts: Sequence[Tensor], node: Tensor, structure: Tensor, aim: Aim
+    ) -> None:
+        self.network = network
+        self.aim = aim
+        self.parts = [part.to(node.device) for part in parts]
+        self.num_selected = len(node)
+        self.raw = embed_columns(self.parts, node, structure)
+
+    @property
+    def embedded(self) -> tuple[Tensor, None]:
+        """Atomic embeddings as the network takes them ``[n, num_slots, dim]``, each in its slot."""
+        return self.raw.permute(2, 1, 0), None
+
+    def attempt(self) -> NarrowAttempt:
+        """Pass them through the network, whose levels in use all have prototypes."""
+        return NarrowAttempt(self)
+
+    def pull_back(self, gradient: Tensor) -> list[Tensor]:
+        """Gradients of node and structure extractors from that of the embeddings."""
+        num_selected, (dim, _, num_nodes) = self.num_selected, gradient.shape
+        found, start = [], 0
+        for part in self.parts:
+            num_drawn = len(part) // num_nodes
+            stop = start + num_drawn * num_selected
+            block = gradient[:, start:stop].reshape(dim, num_drawn, num_selected, num_nodes)
+            turned = block.permute(0, 2, 3, 1).reshape(dim * num_selected, -1) @ part
+            found.append(turned.view(dim, num_selected, -1).permute(1, 2, 0))
+            start = stop
+        own, around, *farther = found
+        for more in farther:
+            around = around + more
+        return [own, around]
+
+
+class NarrowAttempt:
+    """A pass of a piece; its gradients are computed when they are asked for.
+
+    Attributes:
+        loss: The piece's share of the batch's.
+        logits: Of the columns that compete ``[num_columns, n]``.
+    """
+
+    @torch.no_grad()
+    def __init__(self, piece: NarrowPiece) -> None:
+        self.piece = piece
+        network, aim = piece.network, piece.aim
+        weight: Tensor = network.head.weight
+        bias: Tensor = network.head.bias
+        if aim.columns is not None:
+            weight, bias = weight.index_select(0, aim.columns), bias.index_select(0, aim.columns)
+        self.weight = weight
+
+        self.matches, self.values = _match_levels(network, piece.raw)
+        self.representation = torch.cat(self.values)
+        self.logits = torch.addmm(bias.unsqueeze(1), weight, self.representation)
+
+        self.pull = -aim.beta / aim.out_of
+        self.loss: Tensor = self.pull * torch.cat([match.cosine for match in self.matches]).sum()
+        if not aim.use_cls:
+            self.slope = torch.zeros_like(self.logits)
+        else:
+            numbers = torch.arange(len(self.logits), device=aim.target.device)
+            right = torch.eq(numbers.unsqueeze(1), aim.target, out=torch.empty_like(self.logits))
+            likelihood = self.logits.log_softmax(dim=0)
+            self.loss = self.loss - torch.dot(likelihood.view(-1), right.view(-1)) / aim.out_of
+            self.slope = likelihood.exp_().sub_(right).div_(aim.out_of)
+
+    def is_covered(self) -> bool:
+        """Whether every embedding is near enough to the prototype it was matched to."""
+        return _is_covered(self.piece.network, self.matches)
+
+    def placed(self, level: int) -> tuple[Tensor, Tensor]:
+        """The embeddings of a level ``[num_embeddings, dim]``, and the prototype of each."""
+        match = self.matches[level]
+        return match.embeddings.t(), match.hits.max(dim=0).indices
+
+    @torch.no_grad()
+    def gradients(self, moving: Iterable[str]) -> list[Tensor]:
+        """Gradients of what moves, in its order, and of each level's prototypes.
+
+        Args:
+            moving: ``node`` and ``structure``, which are the extractors, and names of shared parameters.
+        """
+        representation, slope = self.representation, self.slope
+        found = {
+            "head.weight": self._put(slope @ representation.t(), self.piece.network.head.weight),
+            "head.bias": self._put(slope.sum(dim=1), self.piece.network.head.bias),
+        }
+        onward = list(torch.split(self.weight.t() @ slope, [len(values) for values in self.values]))
+        prototypes = []
+        between = _layers_between(self.piece.network)
+        for level in range(len(between), 0, -1):
+            layer, name = between[level - 1], ("to_node", "to_class")[level - 1]
+            for_raw, for_book = _differentiate(self.matches[level], onward[level], self.pull)
+            found[f"{name}.weight"] = for_raw @ self.values[level - 1].t()
+            found[f"{name}.bias"] = for_raw.sum(dim=1)
+            prototypes.append(for_book)
+            onward[level - 1] = torch.addmm(onward[level - 1], layer.weight.t(), for_raw)
+        dim, num_slots, num_nodes = self.piece.raw.shape
+        through = onward[0].view(num_slots, dim, num_nodes).transpose(0, 1).reshape(dim, -1)
+        for_raw, for_book = _differentiate(self.matches[0], through, self.pull)
+        names = list(moving)
+        if "node" in names:
+            slopes = self.piece.pull_back(for_raw.view(dim, num_slots, num_nodes))
+            found["node"], found["structure"] = slopes
+        return [*(found[name] for name in names), for_book, *reversed(prototypes)]
+
+    def _put(self, gradient: Tensor, like: Tensor) -> Tensor:
+        """A gradient of some rows as one of all."""
+        columns = self.piece.aim.columns
+        return gradient if columns is None else torch.zeros_like(like).index_copy_(0, columns, gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,94 +215,36 @@ class _Match:
 
     Shapes:
         - ``embeddings``, ``values``: ``[dim, n]``
-        - ``length``, ``index``, ``cosine``: ``[n]``
+        - ``length``, ``cosine``: ``[n]``
+        - ``hits``: ``[num_prototypes, n]``, 1 where an embedding was matched to a prototype
     """
 
     embeddings: Tensor
     values: Tensor
     length: Tensor
-    index: Tensor
     cosine: Tensor
+    hits: Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """What is computed at once; gradients are of the embeddings, the layers and the prototypes, in order."""
-
-    matches: list[_Match]
-    representation: Tensor
-    logits: Tensor
-    loss: Tensor
-    gradients: list[Tensor]
+def _layers_between(network: PrototypeNetwork) -> list[nn.Linear]:
+    return [network.to_node, network.to_class][: len(network.levels) - 1]
 
 
-class _Known(torch.autograd.Function):
-    """A number whose gradients are known already."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *_inputs: Tensor) -> Tensor:
-        ctx.gradients = gradients
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        slope = float(slopes[0])
-        scaled = ctx.gradients if slope == 1.0 else [slope * gradient for gradient in ctx.gradients]
-        needed = ctx.needs_input_grad[2:]
-        return None, None, *(g if is_needed else None for g, is_needed in zip(scaled, needed, strict=True))
+def _match_levels(network: PrototypeNetwork, raw: Tensor) -> tuple[list[_Match], list[Tensor]]:
+    """The levels in use, and what each hands on: a row for each slot and dimension, a column a node."""
+    (dim, num_slots, num_nodes), books = raw.shape, network.books_in_use
+    atomic = _match(books[0], raw.view(dim, -1))
+    handed_on = [atomic.values.view(dim, num_slots, num_nodes).transpose(0, 1).reshape(-1, num_nodes)]
+    matches = [atomic]
+    for layer, book in zip(_layers_between(network), books[1:], strict=True):
+        matches.append(_match(book, torch.addmm(layer.bias.unsqueeze(1), layer.weight, handed_on[-1])))
+        handed_on.append(matches[-1].values)
+    return matches, handed_on
 
 
-def _compute(
-    network: PrototypeNetwork,
-    raw: Tensor,
-    target: Tensor,
-    columns: Tensor | None,
-    *,
-    use_cls: bool,
-    beta: float,
-    out_of: int,
-) -> _Made:
-    num_nodes, num_slots, dim = raw.shape
-    books, depth = network.books, len(network.levels)
-    between = [network.to_node, network.to_class][: depth - 1]
-    weight: Tensor = network.head.weight
-    bias: Tensor = network.head.bias
-    if columns is not None:
-        weight, bias = weight[columns], bias[columns]
-
-    atomic = _match(books[0], raw.reshape(-1, dim).t().contiguous())
-    # Slots side by side: a row for each slot and dimension.
-    side_by_side = atomic.values.view(dim, num_nodes, num_slots).permute(2, 0, 1).reshape(-1, num_nodes)
-    matches, parts = [atomic], [side_by_side]
-    for layer, book in zip(between, books[1:], strict=False):
-        matches.append(_match(book, torch.addmm(layer.bias.unsqueeze(1), layer.weight, parts[-1])))
-        parts.append(matches[-1].values)
-    representation = torch.cat(parts)
-    logits = torch.addmm(bias.unsqueeze(1), weight, representation)
-
-    pull = -beta / out_of
-    loss = pull * torch.cat([match.cosine for match in matches]).sum()
-    slope = torch.zeros_like(logits)
-    if use_cls:
-        likelihood, right = logits.log_softmax(dim=0), target.unsqueeze(0)
-        loss = loss - likelihood.gather(0, right).sum() / out_of
-        slope = likelihood.exp_().scatter_add_(0, right, logits.new_full(right.shape, -1.0)).div_(out_of)
-
-    for_weight, for_bias = slope @ representation.t(), slope.sum(dim=1)
-    onward = list(torch.split(weight.t() @ slope, [len(part) for part in parts]))
-    layers: list[Tensor] = []
-    prototypes: list[Tensor] = []
-    for depth_now in range(depth - 1, 0, -1):
-        layer = between[depth_now - 1]
-        for_raw, for_book = _differentiate(matches[depth_now], onward[depth_now], pull, len(books[depth_now]))
-        layers = [for_raw @ parts[depth_now - 1].t(), for_raw.sum(dim=1), *layers]
-        prototypes = [for_book, *prototypes]
-        onward[depth_now - 1] = onward[depth_now - 1] + layer.weight.t() @ for_raw
-    through = onward[0].view(num_slots, dim, num_nodes).permute(1, 2, 0).reshape(dim, -1)
-    for_raw, for_book = _differentiate(atomic, through, pull, len(books[0]))
-    head = [_put(for_weight, network.head.weight, columns), _put(for_bias, network.head.bias, columns)]
-    gradients = [for_raw.t().reshape(raw.shape), *layers, *head, for_book, *prototypes]
-    return _Made(matches, representation, logits, loss, gradients)
+def _is_covered(network: PrototypeNetwork, matches: Sequence[_Match]) -> bool:
+    pairs = zip(network.books_in_use, matches, strict=True)
+    return all(float(match.cosine.amin()) >= book.nearly for book, match in pairs)
 
 
 def _match(book: PrototypeBook, raw: Tensor) -> _Match:
@@ -174,21 +256,25 @@ def _match(book: PrototypeBook, raw: Tensor) -> _Match:
         embeddings = unit(raw.t()).t().contiguous()
         length = torch.linalg.vector_norm(raw, dim=0)
         length.masked_fill_(length < SHORTEST, torch.inf)  # what has no direction cannot be turned
-    cosine, index = (book.vectors @ embeddings).max(dim=0)
-    values = book.vectors.t().contiguous().index_select(1, index)
-    return _Match(embeddings, values, length, index, cosine)
+    vectors = book.vectors
+    cosine = vectors @ embeddings
+    best = cosine.amax(dim=0)
+    # Looking for the largest and then for where it is takes a fraction of what doing both at once takes.
+    hits = cosine.eq_(best)
+    if float(hits.sum()) != len(best):  # two prototypes are equally near: the older one counts
+        first = (vectors @ embeddings).max(dim=0).indices
+        hits = torch.zeros_like(hits).scatter_(0, first.unsqueeze(0), 1.0)
+    return _Match(embeddings, vectors.t() @ hits, length, best, hits)
 
 
-def _differentiate(match: _Match, through: Tensor, pull: float, count: int) -> tuple[Tensor, Tensor]:
-    """Gradients of what was matched ``[dim, n]``, and of the prototypes ``[count, dim]``."""
+def _differentiate(match: _Match, through: Tensor, pull: float) -> tuple[Tensor, Tensor]:
+    """Gradients of what was matched ``[dim, n]``, and of the prototypes ``[num_prototypes, dim]``."""
     toward = torch.add(through, match.values, alpha=pull)
     along = (toward * match.embeddings).sum(dim=0)
     for_raw = toward.addcmul_(along, match.embeddings, value=-1).div_(match.length)
-    total = through.new_zeros(len(through), count)
-    total.index_add_(1, match.index, torch.add(through, match.embeddings, alpha=pull))
-    return for_raw, total.t()
+    return for_raw, match.hits @ torch.add(through, match.embeddings, alpha=pull).t()
 
 
-def _put(gradient: Tensor, like: Tensor, columns: Tensor | None) -> Tensor:
-    """A gradient of some rows as one of all."""
-    return gradient if columns is None else torch.zeros_like(like).index_copy_(0, columns, gradient)
+def _turn(extractors: Tensor) -> Tensor:
+    """``[num_selected, num_features, dim]`` as ``[dim * num_selected, num_features]``."""
+    return extractors.permute(2, 0, 1).reshape(-1, extractors.shape[1]).contiguous()

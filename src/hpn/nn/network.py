@@ -155,6 +155,11 @@ class PrototypeNetwork(nn.Module):
         return self.atomic_prototypes, self.node_prototypes, self.class_prototypes
 
     @property
+    def books_in_use(self) -> tuple[PrototypeBook, ...]:
+        """Those of the levels in use."""
+        return self.books[: len(self.levels)]
+
+    @property
     def extractors(self) -> tuple[nn.Parameter, nn.Parameter]:
         """Node and structure extractors."""
         return self.node_extractors, self.structure_extractors
@@ -197,7 +202,7 @@ class PrototypeNetwork(nn.Module):
             layout: Which atomic embedding is in which slot ``[n, num_slots]``, if ``raw`` has each only once.
         """
         stages = self.stages(raw, visible, layout)
-        for book in self.books[: len(self.levels)]:
+        for book in self.books_in_use:
             embeddings = next(stages)
             if grow_for is not None:
                 book.cover(embeddings, grow_for)
@@ -222,7 +227,7 @@ class PrototypeNetwork(nn.Module):
     @property
     def is_empty(self) -> bool:
         """Whether a level in use has no prototypes yet."""
-        return any(len(book) == 0 for book in self.books[: len(self.levels)])
+        return any(len(book) == 0 for book in self.books_in_use)
 
     def covers(self, passed: Pass) -> bool:
         """Whether everything in a pass is near enough to the prototype it was matched to."""

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import torch
@@ -47,12 +48,18 @@ class Processes:
         """Which of ``count`` pieces are this process's to compute."""
         return range(self.rank, count, self.size)
 
-    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
+    def add(
+        self,
+        mine: Sequence[Sequence[Tensor]],
+        count: int,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Tensor]:
         """Add up what all pieces give, in the order of the pieces.
 
         Args:
             mine: Of each piece of :meth:`share`, tensors of the same shapes for every piece.
             count: Pieces in all.
+            meanwhile: Something that may be done while others are waited for; left out if nobody is.
         """
         total = list(mine[0])
         for piece in mine[1:]:
@@ -79,7 +86,12 @@ class Processes:
 
     def lowest(self, is_so: bool) -> int | None:
         """The first process in which it is so."""
-        return 0 if is_so else None
+        rank = self.least(self.rank if is_so else self.size)
+        return rank if rank < self.size else None
+
+    def least(self, number: int) -> int:
+        """The least of the numbers that processes have."""
+        return number
 
     def collect(self, rows: Tensor) -> Tensor:
         """The rows of all processes, one below the other."""
@@ -134,17 +146,21 @@ class JoinedProcesses(Processes):
         if self.board is not None:
             self.board.leave()
 
-    def add(self, mine: Sequence[Sequence[Tensor]], count: int) -> list[Tensor]:
+    def add(
+        self,
+        mine: Sequence[Sequence[Tensor]],
+        count: int,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Tensor]:
         """See :class:`Processes`; one exchange, whatever the number of tensors."""
         if not mine:
             raise ValueError("a process without pieces has to give zeros of the right shapes")
-        flat = torch.stack([torch.cat([part.flatten() for part in piece]) for piece in mine])
-        in_order = self._in_order(flat[: len(self.share(count))], count)
+        flat = torch.stack([_join(piece) for piece in mine])
+        in_order = self._in_order(flat[: len(self.share(count))], count, meanwhile)
         total = in_order[0]
         for piece in in_order[1:]:
             total = total + piece
-        parts = torch.split(total, [part.numel() for part in mine[0]])
-        return [part.view(like.shape) for part, like in zip(parts, mine[0], strict=True)]
+        return _part(total, mine[0])
 
     def line_up(self, mine: Sequence[Tensor], sizes: Sequence[int], width: int) -> Tensor:
         """See :class:`Processes`."""
@@ -158,24 +174,28 @@ class JoinedProcesses(Processes):
         pieces = in_order.view(len(sizes), height, width)
         return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)])
 
-    def _in_order(self, mine: Tensor, count: int) -> Tensor:
+    def _in_order(self, mine: Tensor, count: int, meanwhile: Callable[[], None] | None = None) -> Tensor:
         """The rows of all processes, row p being the (p // size)-th of process p mod size."""
-        padded = mine.new_zeros(-(-count // self.size), mine.shape[1])
-        padded[: len(mine)] = mine
-        everyones = self._exchange(padded)
+        height = -(-count // self.size)
+        if len(mine) < height:
+            mine = torch.cat([mine, mine.new_zeros(height - len(mine), mine.shape[1])])
+        everyones = self._exchange(mine, meanwhile)
         return everyones.transpose(0, 1).reshape(-1, mine.shape[1])[:count]
 
-    def _exchange(self, mine: Tensor) -> Tensor:
+    def _exchange(self, mine: Tensor, meanwhile: Callable[[], None] | None = None) -> Tensor:
         """What each process gives ``[size, *mine.shape]``."""
-        fits = mine.device.type == "cpu" and mine.numel() * mine.element_size() <= PLACE
-        if self.board is not None and fits:
+        if self.board is not None and self._fits_the_board(mine):
             with _told_of_the_end():
-                return torch.from_numpy(self.board.exchange(mine.numpy()))
+                return torch.from_numpy(self.board.exchange(mine.numpy(), meanwhile))
         everyones = mine.new_empty(self.size, *mine.shape)
         gathered = everyones.view(-1, *mine.shape[1:])
         with _told_of_the_end():
             self._gather(gathered, mine)
         return everyones
+
+    def _fits_the_board(self, mine: Tensor) -> bool:
+        is_small = mine.numel() * mine.element_size() <= PLACE
+        return self.board is not None and mine.device.type == "cpu" and is_small
 
     def make(self, count: int, make: Callable[[int], Value]) -> list[Value]:
         """See :class:`Processes`."""
@@ -200,12 +220,14 @@ class JoinedProcesses(Processes):
             self._dist.all_reduce(flag, op=self._dist.ReduceOp.MAX)
         return bool(flag.item())
 
-    def lowest(self, is_so: bool) -> int | None:
+    def least(self, number: int) -> int:
         """See :class:`Processes`."""
-        rank = torch.tensor([self.rank if is_so else self.size], device="cpu")
+        mine = torch.tensor([number], device="cpu")
+        if self.board is not None:
+            return int(self._exchange(mine).min())
         with _told_of_the_end():
-            self._dist.all_reduce(rank, op=self._dist.ReduceOp.MIN)
-        return int(rank) if int(rank) < self.size else None
+            self._dist.all_reduce(mine, op=self._dist.ReduceOp.MIN)
+        return int(mine)
 
     def collect(self, rows: Tensor) -> Tensor:
         """See :class:`Processes`."""
@@ -234,11 +256,32 @@ class JoinedProcesses(Processes):
         """See :class:`Processes`."""
         if not tensors:
             return
-        flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
-        with _told_of_the_end():
-            self._dist.broadcast(flat, src=0)
-        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
-            tensor.copy_(part.view(tensor.shape))
+        flat = _join(tensors)
+        if self._fits_the_board(flat):
+            flat = self._exchange(flat)[0]
+        else:
+            with _told_of_the_end():
+                self._dist.broadcast(flat, src=0)
+        for tensor, part in zip(tensors, _part(flat, tensors), strict=True):
+            tensor.copy_(part)
+
+
+def _join(tensors: Sequence[Tensor]) -> Tensor:
+    """All their numbers in a row."""
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
+def _part(row: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors that were joined to a row, of the shapes of others."""
+    sizes = [tensor.numel() for tensor in like]
+    if row.device.type != "cpu":
+        return [part.view(t.shape) for part, t in zip(torch.split(row, sizes), like, strict=True)]
+    # NumPy takes a fraction of the time over a dozen small ones.
+    numbers, stops = row.numpy(), accumulate(sizes)
+    return [
+        torch.from_numpy(numbers[stop - tensor.numel() : stop].reshape(tensor.shape))
+        for tensor, stop in zip(like, stops, strict=True)
+    ]
 
 
 @contextmanager

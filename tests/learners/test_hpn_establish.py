@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from hpn.learners import hpn_establish
+from hpn.learners.hpn_establish import Establishment
+from hpn.learners.hpn_params import PRESETS, Settings
+from hpn.learners.hpn_pieces import Mix, cover, cut
+from hpn.nn.extractors import MeanSlots
+from hpn.nn.narrow import MOST_DIMENSIONS
+from hpn.nn.network import PrototypeNetwork
+from hpn.nn.processes import ALONE, Processes
+
+Together = Callable[..., list[Any]]
+NUM_NODES, NUM_FEATURES, CHUNK, TASK = 90, 6, 12, 3
+WIDTHS = pytest.mark.parametrize("dim", [3, MOST_DIMENSIONS + 1], ids=["narrow", "wide"])
+WARMUPS = pytest.mark.parametrize("warmup", ["epochs", "solve"])
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hpn_establish, "SMALLEST_CHUNK", CHUNK)
+
+
+@dataclass
+class Bench:
+    """A network, and nodes of which some are unlike any before them."""
+
+    s: Settings
+    network: PrototypeNetwork
+    slots: MeanSlots
+
+    @classmethod
+    def make(cls, dim: int, **changes: Any) -> Bench:
+        quick = {"dim": dim, "slots": "means", "hops": 1, "batch_size": 1, "piece_size": 5}
+        s = replace(PRESETS["paper"], **{**quick, "threshold_atomic": 0.1, **changes})
+        torch.manual_seed(0)
+        network = PrototypeNetwork(
+            NUM_FEATURES, 2, num_extractors=1, num_slots=2, dim=dim, thresholds=(s.threshold_atomic, 0.3, 0.4)
+        )
+        parts = torch.randn(2, NUM_NODES, NUM_FEATURES)
+        for part in parts:  # whole chunks look like earlier nodes
+            part[2 * CHUNK : 5 * CHUNK] = part[: 3 * CHUNK].roll(5, 0) * 2.0
+        return cls(s, network, MeanSlots(list(parts)))
+
+    def establish(self, processes: Processes = ALONE) -> tuple[Tensor, list[Tensor]]:
+        torch.manual_seed(1)
+        extractors = self.network.node_extractors.detach(), self.network.structure_extractors.detach()
+        length = Establishment(self.s, self.network, self.slots, extractors, 0, TASK, processes).run()
+        return length, [book.vectors.clone() for book in self.network.books]
+
+    @torch.no_grad()
+    def chunk_by_chunk(self) -> tuple[Tensor, list[Tensor]]:
+        """The same without looking ahead."""
+        torch.manual_seed(1)
+        extractors = self.network.node_extractors.detach(), self.network.structure_extractors.detach()
+        for rows in torch.split(torch.arange(NUM_NODES), CHUNK):
+            pieces = cut(rows, self.s.piece_size)
+            raws = [self.slots.embed(piece, 0, *extractors) for piece in pieces]
+            mixes = [Mix.draw(len(piece)) for piece in pieces] if self.s.warmup == "solve" else []
+            cover(self.network, raws, TASK, ALONE)
+            cover(self.network, [mix(raw) for mix, raw in zip(mixes, raws, strict=False)], TASK, ALONE)
+        length = self.slots.embed(None, 0, *extractors).norm(dim=2).mean(dim=0)
+        return length, [book.vectors.clone() for book in self.network.books]
+
+
+@WIDTHS
+@WARMUPS
+def test_looking_ahead_founds_what_chunk_after_chunk_would(dim: int, warmup: str) -> None:
+    bench = Bench.make(dim, warmup=warmup)
+    expected = deepcopy(bench).chunk_by_chunk()
+    assert min(map(len, expected[1])) >= 2
+    assert_close(bench.establish(), expected)
+    assert set(bench.network.atomic_prototypes.founders.tolist()) == {TASK}
+    again = bench.establish()
+    assert all(map(torch.equal, again[1], bench.establish()[1])), "nothing is strange any more"
+
+
+@WIDTHS
+def test_in_the_end_everything_is_covered(dim: int) -> None:
+    bench = Bench.make(dim)
+    bench.establish()
+    extractors = bench.network.node_extractors, bench.network.structure_extractors
+    with torch.no_grad():
+        assert bench.network.covers(bench.network(bench.slots.embed(None, 0, *extractors)))
+
+
+@WIDTHS
+@WARMUPS
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes_establish_the_same_to_the_last_bit(
+    dim: int, warmup: str, size: int, together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four are one more than a chunk has pieces."""
+    # Threads share one source of random numbers, which processes do not.
+    monkeypatch.setattr(Mix, "draw", draw_mixtures)
+    bench = Bench.make(dim, warmup=warmup)
+    length, books = deepcopy(bench).establish()
+    for found in together(size, lambda processes: deepcopy(bench).establish(processes)):
+        assert torch.equal(found[0], length)
+        assert all(map(torch.equal, found[1], books))
+
+
+def draw_mixtures(count: int) -> Mix:
+    generator = torch.Generator().manual_seed(count)
+    first, second = torch.randint(count, (2, 2 * count), generator=generator)
+    return Mix(first, second, torch.rand(2 * count, 1, 1, generator=generator))
+
+
+def test_nobody_asks_after_every_chunk_once_nothing_is_strange(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench.make(3)
+    bench.establish()
+    asked = []
+    monkeypatch.setattr(Processes, "least", lambda _, number: asked.append(number) or number)
+    bench.establish()
+    assert asked == [1, 3, 7, 8]  # of 8 chunks: one, two more, four more, and the rest
