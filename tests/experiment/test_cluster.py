@@ -28,12 +28,13 @@ from hpn.experiment.computing import Computing
 from hpn.experiment.config import RunConfig, resolve_config
 from hpn.experiment.graphs import graphs
 from hpn.experiment.jobs import Job, JobEnd, run_job
-from hpn.experiment.parallel import WorkerError, one_thread
+from hpn.experiment.parallel import WorkerError
 from hpn.experiment.ray_calls import check_address, quiet
 from hpn.experiment.runner import is_finished, run_seed
 from hpn.experiment.trials import Job as Trial
 from hpn.experiment.trials import evaluate_job
 from hpn.experiment.watch import Watcher
+from hpn.nn.device import one_thread
 
 TASKS = [[0, 1], [2, 3], [4, 5]]
 

@@ -27,8 +27,9 @@ Together = Callable[..., list[Any]]
 NUM_NODES, NUM_FEATURES = 60, 6
 ROWS = torch.randperm(NUM_NODES, generator=torch.Generator().manual_seed(9))[:25]
 EPOCHS = pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "after it"])
-SLOTS = pytest.mark.parametrize("slots", ["drawn", "means", "wide means"])
-"""Each neighbour once with a layout; and each slot by itself, with few dimensions and with many."""
+KINDS = ["drawn", "wide drawn", "means", "wide means"]
+SLOTS = pytest.mark.parametrize("slots", KINDS)
+"""With few dimensions every slot by itself; with many each neighbour only once."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Bench:
     @classmethod
     def make(cls, slots: str, **changes: Any) -> Bench:
         quick: dict[str, Any] = {"slots": slots.removeprefix("wide "), "drawn": "3,2", "warmup_epochs": 1}
-        quick["dim"] = MOST_DIMENSIONS + 2 if slots == "wide means" else 4
+        quick["dim"] = MOST_DIMENSIONS + 2 if "wide" in slots else 4
         s = replace(PRESETS["paper"], **{**quick, "piece_size": 7, "threshold_atomic": 0.1, **changes})
         torch.manual_seed(0)
         network = PrototypeNetwork(
@@ -55,7 +56,7 @@ class Bench:
         )
         graph, nodes = GraphView(torch.randn(NUM_NODES, NUM_FEATURES), links), torch.arange(NUM_NODES)
         made = make_slots(s, graph, nodes, reach=1, seed=0, rounds=4, first_round=0)
-        assert isinstance(made, MeanSlots) == (slots != "drawn")
+        assert isinstance(made, MeanSlots) == ("means" in slots)
         target = (graph.x[:, 0] > 0).long()
         return cls(s, network, Lesson(made, target, made, target, columns=torch.arange(2)))
 
@@ -104,13 +105,15 @@ def assert_same(one: Learned, other: Learned) -> None:
 SELECTION = Selection((1,), (0,))
 
 
+# Of gathered rows the same neighbour may differ in its last bit, and then has a say twice in who founds.
 @EPOCHS
-@SLOTS
-@pytest.mark.parametrize("is_established", [False, True])
+@pytest.mark.parametrize(
+    ("slots", "is_established"),
+    [*((kind, True) for kind in KINDS), *((kind, False) for kind in KINDS if kind != "drawn")],
+)
 def test_pieces_add_up_to_the_batch(
     slots: str, epoch: int, is_established: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of gathered rows the same neighbour may differ in its last bit, and then has a say twice in who founds.
     monkeypatch.setattr(extractors, "GATHER_FACTOR", 10**9)
     found = []
     for piece_size in (25, 7, 1):
@@ -137,7 +140,7 @@ def test_repetitions_are_left_out_on_a_small_graph_only(slots: str) -> None:
     bench = Bench.make(slots)
     leaves = bench.leaves()
     _, layout = bench.lesson.slots.embed_distinct(ROWS[:7], 1, leaves["node"], leaves["structure"])
-    assert (layout is None) == (slots != "drawn")
+    assert (layout is None) == ("means" in slots)
 
 
 def test_few_dimensions_take_another_way_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

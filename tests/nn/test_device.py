@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hpn.nn.device import (
     choose_device,
     generator_states,
     move_features,
+    one_thread,
     own_generator,
     to_cpu,
 )
@@ -110,3 +112,15 @@ def test_the_generator_of_a_device_is_lent_and_given_back(monkeypatch: pytest.Mo
     with own_generator(device, 5, {"mps": states["cuda"]}):
         assert draw() == first, "the state of another kind of device says nothing"
     assert generator_states(CPU) == {}
+
+
+def test_threads_are_given_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with suppress(KeyError), one_thread():
+            assert torch.get_num_threads() == 1
+            raise KeyError
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

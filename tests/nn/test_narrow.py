@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 import torch
 from torch import Tensor
@@ -9,7 +7,7 @@ from torch.testing import assert_close
 
 from hpn.nn.extractors import MeanSlots
 from hpn.nn.losses import classification_loss, distance_loss
-from hpn.nn.narrow import Aim, NarrowAttempt, NarrowPiece, one_thread
+from hpn.nn.narrow import Aim, NarrowAttempt, NarrowPiece
 from hpn.nn.network import Levels, Pass, PrototypeNetwork
 
 NUM_NODES, NUM_FEATURES, NUM_DRAWN = 30, 5, 3
@@ -180,15 +178,3 @@ def test_what_does_not_move_gets_no_gradient(monkeypatch: pytest.MonkeyPatch) ->
     assert all(map(torch.equal, layers, everything[2:]))
     assert len(prototypes) == 3
     assert all(map(torch.equal, prototypes, everything[-3:]))
-
-
-def test_threads_are_given_back() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        with suppress(KeyError), one_thread():
-            assert torch.get_num_threads() == 1
-            raise KeyError
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,9 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from hpn.errors import ConfigError, DataError, ProcessesError, SaidElsewhereError
-from hpn.nn import processes as module
-from hpn.nn.processes import ALONE, JoinedProcesses, Processes, join_processes
+from hpn.errors import DataError
+from hpn.nn.processes import ALONE, JoinedProcesses, Processes
 
 COUNTS = [1, 2, 3, 4, 7]
 """Numbers of pieces: fewer than processes, as many, more, and not a multiple."""
@@ -191,39 +189,6 @@ def test_the_end_of_another_process_is_one_clear_line(joined: list[dict[str, Any
         assert found["left"].endswith("); the same command goes on from the last checkpoint")
         assert "\n" not in found["left"]
         assert "third_party" not in found["left"]  # where in Gloo's source, is no help
-
-
-@pytest.mark.parametrize("given", [{}, {"WORLD_SIZE": "1", "RANK": "0"}, {"WORLD_SIZE": "8"}])
-def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
-    for name in ("WORLD_SIZE", "RANK"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    with join_processes() as processes:
-        assert processes is ALONE
-
-
-def speak_up(rank: int, error: BaseException, *, host: str = "", pid: int = 0) -> BaseException:
-    """What becomes of an error on its way out of a job."""
-    with pytest.raises(BaseException) as raised, module._speaking_up(rank, host or socket.gethostname(), pid):
-        raise error
-    return raised.value
-
-
-def test_a_process_says_what_the_first_cannot_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "is_running", lambda pid: pid == 1)
-    fault, interrupt = ConfigError("no such device"), KeyboardInterrupt()
-    told = speak_up(1, fault)
-    assert (type(told), str(told)) == (ProcessesError, "no such device")
-    for elsewhere in (SaidElsewhereError("by 0"), ProcessesError("gone")):
-        assert speak_up(1, elsewhere) is elsewhere
-    orphaned = speak_up(1, interrupt, pid=2)
-    assert isinstance(orphaned, ProcessesError)
-    assert str(orphaned) == "process 0 of this job ended; the same command goes on from the last checkpoint"
-    assert speak_up(1, interrupt, pid=1) is interrupt
-    assert speak_up(1, interrupt, host="elsewhere", pid=2) is interrupt  # nothing is known of pids there
-    assert speak_up(0, interrupt, pid=2) is interrupt
-    assert speak_up(0, fault) is fault
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import RESULT
 from hpn.experiment.graphs import graphs, keep_graph
 from hpn.experiment.jobs import Job, JobEnd, run_job
-from hpn.experiment.parallel import one_thread
+from hpn.nn.device import one_thread
 
 Result = TypeVar("Result")
 

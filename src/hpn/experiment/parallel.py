@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from hpn.nn.device import one_thread
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -223,14 +225,3 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """What a worker has: one thread for PyTorch inside, as before outside."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -24,7 +24,7 @@ from hpn.experiment.together import Crew, Place, agree, assist, check_shared, le
 from hpn.experiment.views import VIEWS, check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
-from hpn.nn.processes import join_processes
+from hpn.nn.joining import join_processes
 from hpn.streams import TaskStream
 
 

@@ -21,7 +21,7 @@ from hpn.experiment.computing import choose_computing
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder
 from hpn.experiment.graphs import graphs
-from hpn.experiment.parallel import Workers, one_thread
+from hpn.experiment.parallel import Workers
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
 from hpn.experiment.trials import Job, TrialBook
@@ -30,6 +30,7 @@ from hpn.experiment.tune_progress import Meter, TuneWatcher
 from hpn.experiment.tune_search import Search
 from hpn.learners import LEARNERS
 from hpn.metrics import summarize
+from hpn.nn.device import one_thread
 from hpn.streams import plan_tasks
 
 SCHEMA = 1

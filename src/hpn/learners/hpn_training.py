@@ -25,9 +25,9 @@ from hpn.learners.hpn_pieces import (
 from hpn.learners.hpn_slots import batches
 from hpn.learners.hpn_steps import Lesson, Steps
 from hpn.nn import prototypes
-from hpn.nn.device import CPU
+from hpn.nn.device import CPU, one_thread
 from hpn.nn.losses import classification_loss, divergence_loss, unit_columns
-from hpn.nn.narrow import MOST_DIMENSIONS, one_thread
+from hpn.nn.narrow import MOST_DIMENSIONS
 from hpn.nn.network import PrototypeNetwork, Selection
 from hpn.nn.processes import ALONE, Processes
 
@@ -144,6 +144,11 @@ class Training:
         return total / len(lesson.slots)
 
     def _threads(self) -> AbstractContextManager[None]:
+        """More of them gain next to nothing on operations as small as those of few dimensions.
+
+        And where the machine is busy with something else each waits for the slowest: a step then takes
+        several times as long.
+        """
         return one_thread() if self.s.dim <= MOST_DIMENSIONS else nullcontext()
 
     @torch.no_grad()

@@ -147,3 +147,14 @@ def _set_generator(device: torch.device, states: Mapping[str, Tensor]) -> None:
         torch.mps.set_rng_state(states["mps"])
     else:
         torch.cuda.set_rng_state(states["cuda"], device)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for PyTorch inside, as before outside."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -25,6 +25,9 @@ GATHER_FACTOR, GATHER_FACTOR_SPARSE = 4, 64
 Gathering sparse rows costs far more than multiplying them.
 """
 
+MOST_REPEATED = 16
+"""How often neighbours may be drawn, on average over the nodes of a graph, if their rows are asked for."""
+
 
 class Draw(Protocol):
     """Draws neighbours of a list of nodes."""
@@ -66,7 +69,7 @@ class Slots(Protocol):
         """
 
     def gather(self, rows: Tensor, turn: int) -> list[Tensor] | None:
-        """The features themselves, if taking them costs less than multiplying first and taking then.
+        """The features themselves, unless they are sparse or most of them would be taken again and again.
 
         Returns:
             Those of the nodes ``[len(rows), num_features]``, then of what is around them
@@ -154,8 +157,10 @@ class DrawnSlots:
 
     def gather(self, rows: Tensor, turn: int) -> list[Tensor] | None:
         """See :class:`Slots`."""
+        if self.graph.is_sparse:
+            return None
         around = self.draw(rows, turn).flatten()
-        if self.graph.is_sparse or not self._is_worth_gathering(len(around)):
+        if len(around) > MOST_REPEATED * self.graph.num_nodes:
             return None
         return [self.graph.take(self.nodes.index_select(0, rows)), self.graph.take(around)]
 

@@ -16,8 +16,7 @@ With :math:`h = p(e)` and :math:`e = r / \lVert r \rVert`, the gradient :math:`g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,21 +28,6 @@ from hpn.nn.snapping import LONGEST, SHORTEST, unit
 
 MOST_DIMENSIONS = 8
 """Dimensions up to which this is used."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread meanwhile.
-
-    More of them gain next to nothing on operations this small, and on a machine that is busy with something
-    else each waits for the slowest: steps then take several times as long.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,21 @@ therefore leaves no trace: the outcome is the same to the last bit.
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from itertools import accumulate
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from hpn.errors import HPNError, ProcessesError, SaidElsewhereError
-from hpn.nn.board import PLACE, Board, is_possible, is_running, make_file
+from hpn.errors import ProcessesError
+from hpn.nn.board import PLACE, Board, is_possible, make_file
 
 Value = TypeVar("Value")
-PATIENCE = timedelta(minutes=30)
-"""How long to wait for another process; rank 0 may be solving or writing meanwhile."""
+Errand = Callable[[], None]
 WHAT_NOW = "the same command goes on from the last checkpoint"
 
 
@@ -52,7 +49,7 @@ class Processes:
         self,
         mine: Sequence[Sequence[Tensor]],
         count: int,
-        meanwhile: Callable[[], None] | None = None,
+        meanwhile: Errand | None = None,
     ) -> list[Tensor]:
         """Add up what all pieces give, in the order of the pieces.
 
@@ -128,7 +125,7 @@ class JoinedProcesses(Processes):
     def _open_board(self) -> Board | None:
         """A board, if all processes are on one machine and can see the same memory."""
         hosts: list[Any] = [None] * self.size
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.all_gather_object(hosts, socket.gethostname() if is_possible() else None)
         if None in hosts or len(set(hosts)) > 1:
             return None
@@ -150,7 +147,7 @@ class JoinedProcesses(Processes):
         self,
         mine: Sequence[Sequence[Tensor]],
         count: int,
-        meanwhile: Callable[[], None] | None = None,
+        meanwhile: Errand | None = None,
     ) -> list[Tensor]:
         """See :class:`Processes`; one exchange, whatever the number of tensors."""
         if not mine:
@@ -174,7 +171,7 @@ class JoinedProcesses(Processes):
         pieces = in_order.view(len(sizes), height, width)
         return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)])
 
-    def _in_order(self, mine: Tensor, count: int, meanwhile: Callable[[], None] | None = None) -> Tensor:
+    def _in_order(self, mine: Tensor, count: int, meanwhile: Errand | None = None) -> Tensor:
         """The rows of all processes, row p being the (p // size)-th of process p mod size."""
         height = -(-count // self.size)
         if len(mine) < height:
@@ -182,14 +179,14 @@ class JoinedProcesses(Processes):
         everyones = self._exchange(mine, meanwhile)
         return everyones.transpose(0, 1).reshape(-1, mine.shape[1])[:count]
 
-    def _exchange(self, mine: Tensor, meanwhile: Callable[[], None] | None = None) -> Tensor:
+    def _exchange(self, mine: Tensor, meanwhile: Errand | None = None) -> Tensor:
         """What each process gives ``[size, *mine.shape]``."""
         if self.board is not None and self._fits_the_board(mine):
-            with _told_of_the_end():
+            with told_of_the_end():
                 return torch.from_numpy(self.board.exchange(mine.numpy(), meanwhile))
         everyones = mine.new_empty(self.size, *mine.shape)
         gathered = everyones.view(-1, *mine.shape[1:])
-        with _told_of_the_end():
+        with told_of_the_end():
             self._gather(gathered, mine)
         return everyones
 
@@ -203,7 +200,7 @@ class JoinedProcesses(Processes):
             return [make(0)]
         parts: list[Any] = [None] * self.size
         mine = [make(number) for number in self.share(count)]
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.all_gather_object(parts, mine)
         return [parts[number % self.size][number // self.size] for number in range(count)]
 
@@ -216,7 +213,7 @@ class JoinedProcesses(Processes):
     def _any_by_socket(self, is_so: bool) -> bool:
         """The same, whether there is a board or not."""
         flag = torch.tensor([float(is_so)], device="cpu")
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.all_reduce(flag, op=self._dist.ReduceOp.MAX)
         return bool(flag.item())
 
@@ -225,14 +222,14 @@ class JoinedProcesses(Processes):
         mine = torch.tensor([number], device="cpu")
         if self.board is not None:
             return int(self._exchange(mine).min())
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.all_reduce(mine, op=self._dist.ReduceOp.MIN)
         return int(mine)
 
     def collect(self, rows: Tensor) -> Tensor:
         """See :class:`Processes`."""
         parts: list[Any] = [None] * self.size
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.all_gather_object(parts, rows.detach().cpu())
         return torch.cat(parts).to(rows.device)
 
@@ -244,7 +241,7 @@ class JoinedProcesses(Processes):
                 holder[0] = make()
             except Exception as error:
                 holder[1] = error
-        with _told_of_the_end():
+        with told_of_the_end():
             self._dist.broadcast_object_list(holder, src=0)
         if holder[1] is not None:
             raise holder[1]
@@ -260,7 +257,7 @@ class JoinedProcesses(Processes):
         if self._fits_the_board(flat):
             flat = self._exchange(flat)[0]
         else:
-            with _told_of_the_end():
+            with told_of_the_end():
                 self._dist.broadcast(flat, src=0)
         for tensor, part in zip(tensors, _part(flat, tensors), strict=True):
             tensor.copy_(part)
@@ -285,52 +282,7 @@ def _part(row: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 @contextmanager
-def join_processes() -> Iterator[Processes]:
-    """Join the other processes that ``torchrun`` started, or be alone if it did not start this one.
-
-    Collectives of tensors on a CPU go through Gloo, those on a GPU through NCCL.
-    """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
-        yield ALONE
-        return
-    import torch.distributed as dist
-
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    with _told_of_the_end():
-        dist.init_process_group(backend, timeout=PATIENCE)
-    joined: JoinedProcesses | None = None
-    try:
-        joined = JoinedProcesses()
-        with _speaking_up(joined.rank, *joined.lead(lambda: (socket.gethostname(), os.getpid()))):
-            yield joined
-    finally:
-        if joined is not None:
-            joined.leave()
-        dist.destroy_process_group()
-
-
-@contextmanager
-def _speaking_up(rank: int, host: str, pid: int) -> Iterator[None]:
-    """Make an error that this process has to tell of what process 0, ``pid`` on ``host``, cannot.
-
-    ``torchrun`` ends all processes if one was killed. If that was process 0, nobody would say what to do.
-    """
-    try:
-        yield
-    except (ProcessesError, SaidElsewhereError):
-        raise
-    except HPNError as error:
-        if rank > 0:
-            raise ProcessesError(str(error)) from error
-        raise
-    except BaseException as error:
-        if rank > 0 and host == socket.gethostname() and not is_running(pid):
-            raise ProcessesError(f"process 0 of this job ended; {WHAT_NOW}") from error
-        raise
-
-
-@contextmanager
-def _told_of_the_end() -> Iterator[None]:
+def told_of_the_end() -> Iterator[None]:
     """Say in one line what it means that another process does not answer any more."""
     try:
         yield
