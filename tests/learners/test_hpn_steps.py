@@ -16,7 +16,6 @@ from hpn.learners.hpn_params import PRESETS, Settings
 from hpn.learners.hpn_pieces import cover, cut
 from hpn.learners.hpn_slots import make_slots
 from hpn.learners.hpn_steps import Lesson, Steps
-from hpn.nn import extractors
 from hpn.nn.extractors import MeanSlots
 from hpn.nn.narrow import MOST_DIMENSIONS
 from hpn.nn.network import PrototypeNetwork, Selection
@@ -43,7 +42,7 @@ class Bench:
     @classmethod
     def make(cls, slots: str, **changes: Any) -> Bench:
         quick: dict[str, Any] = {"slots": slots.removeprefix("wide "), "drawn": "3,2", "warmup_epochs": 1}
-        quick["dim"] = MOST_DIMENSIONS + 2 if "wide" in slots else 4
+        quick["dim"] = MOST_DIMENSIONS + 1 if "wide" in slots else 4
         s = replace(PRESETS["paper"], **{**quick, "piece_size": 7, "threshold_atomic": 0.1, **changes})
         torch.manual_seed(0)
         network = PrototypeNetwork(
@@ -105,33 +104,28 @@ def assert_same(one: Learned, other: Learned) -> None:
 SELECTION = Selection((1,), (0,))
 
 
-# Of gathered rows the same neighbour may differ in its last bit, and then has a say twice in who founds.
 @EPOCHS
-@pytest.mark.parametrize(
-    ("slots", "is_established"),
-    [*((kind, True) for kind in KINDS), *((kind, False) for kind in KINDS if kind != "drawn")],
-)
-def test_pieces_add_up_to_the_batch(
-    slots: str, epoch: int, is_established: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(extractors, "GATHER_FACTOR", 10**9)
-    found = []
-    for piece_size in (25, 7, 1):
-        bench = Bench.make(slots, piece_size=piece_size)
-        leaves = bench.leaves()
-        if is_established:
-            raw = bench.lesson.slots.embed(None, epoch, leaves["node"], leaves["structure"])
-            cover(bench.network, [raw], 0, ALONE)
-        before = [len(book) for book in bench.network.books]
-        loss, gradients, tried = bench.steps().run(ROWS, leaves, epoch)
-        assert len(tried) == (0 if epoch == 0 else -(-25 // piece_size))
-        after = [len(book) for book in bench.network.books]
-        assert (after != before) == (epoch == 1 and not is_established)
-        assert len(gradients) == len(leaves) + (0 if epoch == 0 else 3)
-        assert all(float(gradient.abs().max()) > 1e-4 for gradient in gradients)
-        found.append((torch.tensor(loss), *gradients))
-    for parts in found[1:]:
-        assert_close(parts, found[0], atol=1e-5, rtol=1e-5)
+@SLOTS
+@pytest.mark.parametrize("is_established", [False, True])
+@pytest.mark.parametrize("piece_size", [7, 1])
+def test_pieces_add_up_to_the_batch(slots: str, epoch: int, is_established: bool, piece_size: int) -> None:
+    bench = Bench.make(slots, piece_size=piece_size)
+    leaves = bench.leaves()
+    if is_established:
+        raw = bench.lesson.slots.embed(None, epoch, leaves["node"], leaves["structure"])
+        cover(bench.network, [raw], 0, ALONE)
+    before = [len(book) for book in bench.network.books]
+    loss, gradients, tried = bench.steps().run(ROWS, leaves, epoch)
+    assert len(tried) == (0 if epoch == 0 else -(-25 // piece_size))
+    after = [len(book) for book in bench.network.books]
+    assert (after != before) == (epoch == 1 and not is_established)
+    assert len(gradients) == len(leaves) + (0 if epoch == 0 else 3)
+    assert all(float(gradient.abs().max()) > 1e-4 for gradient in gradients)
+    # With the prototypes that there are now: which ones are founded may hang on a last bit.
+    bench.s = replace(bench.s, piece_size=25)
+    at_once, of_batch, (*_,) = bench.steps().run(ROWS, leaves, epoch)
+    assert [len(book) for book in bench.network.books] == after
+    assert_close((torch.tensor(loss), *gradients), (torch.tensor(at_once), *of_batch), atol=1e-5, rtol=1e-5)
 
 
 @SLOTS
