@@ -136,7 +136,8 @@ class Establishment:
             raw = self.slots.embed(rows, self.turn, *self.extractors)
             lengths = torch.linalg.vector_norm(raw, dim=2).sum(dim=0)
             return Look(raw, lengths, not network.is_empty and network.covers(network(raw)))
-        columns = embed_columns(parts, *self.extractors)
+        device = self.extractors[0].device
+        columns = embed_columns([part.to(device) for part in parts], *self.extractors)
         lengths = columns.square().sum(dim=0).sqrt_().sum(dim=1)
         is_covered = not network.is_empty and covers_columns(network, columns)
         return Look(columns.permute(2, 1, 0), lengths, is_covered)
