@@ -97,6 +97,9 @@ def work(rank: int, size: int, folder: Path) -> None:
     found = try_everything(processes)
     found["who"] = (processes.rank, processes.size, list(processes.share(7)))
     found["without pieces"] = heard(lambda: processes.add([], 1))
+    ones = [[torch.ones(2)]]
+    found["errand"] = heard(lambda: processes.add(ones, size, fail_with(RuntimeError("of mine"))))
+    processes.add(ones, size)  # what was written stays, and nobody is out of step
     is_leaving = rank == size - 1
     if not is_leaving:
         found["left"] = heard(lambda: processes.any(True))
@@ -179,6 +182,13 @@ def test_an_error_of_the_first_is_raised_by_all(joined: list[dict[str, Any]]) ->
 def test_a_process_without_pieces_has_to_give_zeros(joined: list[dict[str, Any]]) -> None:
     for found in joined:
         assert found["without pieces"].startswith("ValueError: a process without pieces has to give zeros")
+
+
+def test_what_goes_wrong_meanwhile_is_not_taken_for_the_end_of_another(joined: list[dict[str, Any]]) -> None:
+    assert [found["errand"] for found in joined] in (
+        ["RuntimeError: of mine"] * len(joined),
+        ["no error"] * len(joined),  # where there is no board, nothing is done meanwhile
+    )
 
 
 def test_the_end_of_another_process_is_one_clear_line(joined: list[dict[str, Any]]) -> None:

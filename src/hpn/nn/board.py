@@ -16,7 +16,6 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,28 +66,28 @@ class Board:
         self._places = places.reshape(2, size, PLACE)
         self._pids[rank] = os.getpid()
 
-    def exchange(self, mine: np.ndarray, meanwhile: Callable[[], None] | None = None) -> np.ndarray:
-        """Write an array, and read those of all processes ``[size, *mine.shape]``.
+    def exchange(self, mine: np.ndarray) -> np.ndarray:
+        """Write an array, and read those of all processes ``[size, *mine.shape]``; see :meth:`write`."""
+        self.write(mine)
+        return self.read(mine)
 
-        All must be of the same type and shape, of at most :data:`PLACE` bytes.
+    def write(self, mine: np.ndarray) -> None:
+        """Write an array; all must be of the same type and shape, of at most :data:`PLACE` bytes."""
+        self._wait()  # in case the last one was not read: others may still be reading the one before
+        self._round += 1
+        flat = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
+        self._places[self._round % 2][self.rank, : len(flat)] = flat
+        self._counters[self.rank] = self._round
 
-        Args:
-            mine: What to write.
-            meanwhile: Something to do between writing and reading.
+    def read(self, like: np.ndarray) -> np.ndarray:
+        """Read what all processes have written, of the type and shape of what this one wrote.
 
         Raises:
             RuntimeError: If another process has ended.
         """
-        self._round += 1
-        places = self._places[self._round % 2]
-        flat = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
-        places[self.rank, : len(flat)] = flat
-        self._counters[self.rank] = self._round
-        if meanwhile is not None:
-            meanwhile()
         self._wait()
-        everyones = places[:, : len(flat)].copy().view(mine.dtype)
-        return np.asarray(everyones.reshape(self.size, *mine.shape))
+        everyones = self._places[self._round % 2][:, : like.nbytes].copy().view(like.dtype)
+        return np.asarray(everyones.reshape(self.size, *like.shape))
 
     def leave(self) -> None:
         """Tell the others that nothing more will be written here."""

@@ -181,18 +181,24 @@ class JoinedProcesses(Processes):
 
     def _exchange(self, mine: Tensor, meanwhile: Errand | None = None) -> Tensor:
         """What each process gives ``[size, *mine.shape]``."""
-        if self.board is not None and self._fits_the_board(mine):
+        board = self._board_for(mine)
+        if board is not None:
             with told_of_the_end():
-                return torch.from_numpy(self.board.exchange(mine.numpy(), meanwhile))
+                board.write(mine.numpy())
+            if meanwhile is not None:
+                meanwhile()
+            with told_of_the_end():
+                return torch.from_numpy(board.read(mine.numpy()))
         everyones = mine.new_empty(self.size, *mine.shape)
         gathered = everyones.view(-1, *mine.shape[1:])
         with told_of_the_end():
             self._gather(gathered, mine)
         return everyones
 
-    def _fits_the_board(self, mine: Tensor) -> bool:
+    def _board_for(self, mine: Tensor) -> Board | None:
+        """The board, if there is one and it has room for so much."""
         is_small = mine.numel() * mine.element_size() <= PLACE
-        return self.board is not None and mine.device.type == "cpu" and is_small
+        return self.board if mine.device.type == "cpu" and is_small else None
 
     def make(self, count: int, make: Callable[[int], Value]) -> list[Value]:
         """See :class:`Processes`."""
@@ -254,7 +260,7 @@ class JoinedProcesses(Processes):
         if not tensors:
             return
         flat = _join(tensors)
-        if self._fits_the_board(flat):
+        if self._board_for(flat) is not None:
             flat = self._exchange(flat)[0]
         else:
             with told_of_the_end():
