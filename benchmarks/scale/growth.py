@@ -13,7 +13,7 @@ from benchmarks.scale.internals import fill_book
 from benchmarks.scale.plan import Setup
 from benchmarks.scale.speeds import Laps
 from hpn.datasets import Graph, load_dataset
-from hpn.learners import HPN
+from hpn.learners.hpn import PaperHPN
 from hpn.nn.snapping import unit
 from hpn.streams import TaskStream
 
@@ -40,7 +40,7 @@ def measure_nodes(setup: Setup, *, num_train: int, settings: Mapping[str, Any]) 
         )
     ).task(0)
     laps, epochs = Laps(), max(8, min(60, EFFORT // num_train))
-    HPN(**{**settings, "epochs": epochs}).fit_task(task, laps)
+    PaperHPN(**{**settings, "epochs": epochs}).fit_task(task, laps)
     return {"nodes": len(task.train), "seconds": min(laps.epochs[0]), "epochs": epochs}
 
 
@@ -50,10 +50,10 @@ def measure_equal_tasks(setup: Setup, *, settings: Mapping[str, Any]) -> dict[st
     num_tasks, size = (6, 500) if setup.quick else (NUM_TASKS, TASK_NODES)
     stream = TaskStream(_equal_classes(2 * num_tasks, size // 2))
     tasks = [stream.task(index) for index in range(num_tasks)]
-    HPN(**settings).fit_task(tasks[0])  # the first fit of a process takes longer
+    PaperHPN(**settings).fit_task(tasks[0])  # the first fit of a process takes longer
     repeats = []
     for _ in range(REPEATS):
-        learner, seconds = HPN(**settings), []
+        learner, seconds = PaperHPN(**settings), []
         for task in tasks:
             start = time.perf_counter()
             learner.fit_task(task)
@@ -91,7 +91,7 @@ def measure_steps(setup: Setup, *, settings: Mapping[str, Any]) -> dict[str, Any
     counts, least = [], []
     for threshold in THRESHOLDS[:2] if setup.quick else THRESHOLDS:
         names = ("threshold_atomic", "threshold_node", "threshold_class")
-        learner = HPN(**{**settings, "dim": 3, "epochs": 6, **dict.fromkeys(names, threshold)})
+        learner = PaperHPN(**{**settings, "dim": 3, "epochs": 6, **dict.fromkeys(names, threshold)})
         laps = Laps()
         learner.fit_task(task, laps)
         steps = -(-len(task.train) // learner.settings().batch_size)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from hpn.learners import HPN
+from hpn.learners.hpn import PaperHPN
 from hpn.nn.neighborhoods import NeighborSampler
 from hpn.nn.prototypes import PrototypeBook
 from hpn.streams import Task
 
 
-def make_sampler(task: Task, learner: HPN) -> NeighborSampler:
+def make_sampler(task: Task, learner: PaperHPN) -> NeighborSampler:
     """What draws neighbours for a learner."""
     counts = learner.settings().counts
     return NeighborSampler(task.graph.indptr, task.graph.indices, counts, learner.seed)

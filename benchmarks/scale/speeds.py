@@ -13,7 +13,8 @@ from torch import Tensor
 from benchmarks.scale.internals import draw_neighbors, find_rows, make_sampler
 from benchmarks.scale.plan import ASKED_NODES, QUICK_TASKS, Setup
 from hpn.datasets.store import open_store
-from hpn.learners import HPN, FineTune, Learner, Observer, Progress
+from hpn.learners import FineTune, Learner, Observer, Progress
+from hpn.learners.hpn import PaperHPN
 from hpn.streams import Query, Task, TaskStream
 
 REPEATS = 5
@@ -56,7 +57,7 @@ def measure_sample(setup: Setup, *, dataset: str, settings: Mapping[str, Any]) -
     """Draw one neighbour for every training node of the first task."""
     task = open_stream(setup, dataset)[0].task(0)
     start = time.perf_counter()
-    sampler = make_sampler(task, HPN(**settings))
+    sampler = make_sampler(task, PaperHPN(**settings))
     ready = time.perf_counter() - start
     laps = []
     for turn in range(REPEATS):
@@ -77,7 +78,7 @@ def measure_fit(
 ) -> dict[str, Any]:
     """The prototype phase and, after each of its epochs, gathers of the rows that it looks at."""
     stream, tasks = open_stream(setup, dataset, num_tasks)
-    learner = HPN(**settings)
+    learner = PaperHPN(**settings)
     nodes = all_nodes = 0
     fit = gather = indexing = whole = 0.0
     pairs: list[float] = []
@@ -112,7 +113,7 @@ def measure_fit(
 def measure_tasks(setup: Setup, *, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Nodes a second in the prototype phase, of each task."""
     stream, tasks = open_stream(setup, dataset)
-    learner, laps, sizes = HPN(**settings), Laps(), []
+    learner, laps, sizes = PaperHPN(**settings), Laps(), []
     for task in map(stream.task, tasks):
         sizes.append(len(task.train))
         learner.fit_task(task, laps)
@@ -146,7 +147,7 @@ def measure_gcn(
 
 def measure_predict(setup: Setup, *, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Answers of HPN after the last task. How long it learned makes no difference, so an epoch will do."""
-    return _measure_answers(*open_stream(setup, dataset), HPN(**{**settings, "epochs": 1}))
+    return _measure_answers(*open_stream(setup, dataset), PaperHPN(**{**settings, "epochs": 1}))
 
 
 def measure_gcn_predict(
@@ -223,7 +224,7 @@ class Gathers:
                 self.laps.append(lap)
 
 
-def _make_gathers(task: Task, learner: HPN) -> Gathers:
+def _make_gathers(task: Task, learner: PaperHPN) -> Gathers:
     """Passes over the rows of all training nodes and of a neighbour of each, in batches that are drawn.
 
     Which rows these are is found out before: what is left is to copy them.
