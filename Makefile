@@ -46,6 +46,7 @@ bench: $(READY)  ## Timings, as ratios within one run.
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/prototypes.py
+	$(BIN)/python benchmarks/estimator.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python -m benchmarks.scale
 

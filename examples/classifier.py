@@ -1,4 +1,4 @@
-"""A graph that grows: learn, predict and explain as nodes and classes arrive, then save and load.
+"""A graph that grows: learn, predict and explain as labels and classes arrive, then save and load.
 
 python examples/classifier.py
 """
@@ -9,35 +9,35 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-import torch
+import numpy as np
 
 import hpn
+
+WORDS = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
 
 
 def main() -> None:
     digits = hpn.load_dataset("digits")  # anything with .x and .edge_index will do, such as PyG's Data
-    shuffled = torch.randperm(digits.num_nodes, generator=torch.Generator().manual_seed(0))
-    train, test = shuffled[:1200], shuffled[1200:]
+    labels = WORDS[digits.y.numpy()]  # labels may be text, whole numbers or Booleans
+    shuffled = np.random.default_rng(0).permutation(digits.num_nodes)
+    train, test = shuffled[:600], shuffled[600:]
 
     model = hpn.HPNClassifier()
-    for arriving in ([0, 1, 2], [3, 4, 5], [0, 6, 7]):  # 0 comes again, and adds to what is known of it
-        nodes = train[torch.isin(digits.y[train], torch.tensor(arriving))]
-        half = len(nodes) * 2 // 3
-        held_out = nodes[half:], digits.y[nodes[half:]]
-        model.partial_fit(digits, nodes[:half], digits.y[nodes[:half]], validation=held_out)
-        known = test[torch.isin(digits.y[test], torch.from_numpy(model.classes_))]
-        share = model.score(digits, known, digits.y[known])
-        prototypes = ", ".join(f"{count} {level}" for level, count in model.prototype_counts_.items())
-        print(
-            f"after {arriving}: {share:.1%} of {len(model.classes_)} classes right; prototypes: {prototypes}"
-        )
+    for arriving in (WORDS[:6], WORDS[6:9], WORDS[9:]):  # "nine" appears when everything else is known
+        nodes = train[np.isin(labels[train], arriving)]
+        model.partial_fit(digits, nodes, labels[nodes])
+        known = test[np.isin(labels[test], model.classes_)]
+        share = model.score(digits, known, labels[known])
+        print(f"after {', '.join(arriving)}: {share:.1%} of {len(model.classes_)} classes right")
 
-    six = test[digits.y[test] == 6]
-    print("sixes are taken for", dict(Counter(model.predict(digits, six).tolist())))
-    print("the prototypes that one of them is made of:")
-    for match in model.explain(digits, six[:1]):
-        where = f"{match.level:6} {match.slot or '':6} no. {match.prototype:3}"
-        print(f"  {where}, cosine {match.cosine:.3f}, founded by fit {match.founded_by}")
+    at_once = hpn.HPNClassifier().fit(digits, train, labels[train])
+    same = (at_once.predict_proba(digits, test) == model.predict_proba(digits, test)).all()
+    print("the same answers as when all is learned at once:", bool(same))
+
+    nines = test[labels[test] == "nine"]
+    print("nines are taken for", dict(Counter(model.predict(digits, nines).tolist())))
+    print(model.explain(digits, nines[:1])[0])
+    print("prototypes:", model.prototype_counts_, "of at most", model.prototype_bounds_)
 
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")

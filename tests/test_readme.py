@@ -18,9 +18,10 @@ def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     for example in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
         exec(compile(example, "README.md", "exec"), names)
-    *rows, score = capsys.readouterr().out.splitlines()
-    assert [len(row.split()) for row in rows] == [1, 2, 3, 4, 5]
+    score, *account = capsys.readouterr().out.splitlines()
     assert float(score) > 0.9
+    assert account[0].startswith("node 1: one (")
+    assert [len(row.split()) for row in account[-5:]] == [1, 2, 3, 4, 5]
 
 
 def test_the_examples_of_the_theory_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +33,10 @@ def test_the_examples_of_the_theory_run(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_example_of_the_estimator(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "classifier.py"), run_name="__main__")
-    assert capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the same answers as when all is learned at once: True" in out
+    assert "node-level prototype" in out
+    assert "the loaded model answers the same: True" in out
 
 
 def test_the_example_with_data_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "LEARNERS": "hpn.learners",
     "Graph": "hpn.datasets",
-    "HPNClassifier": "hpn.classifier",
+    "HPNClassifier": "hpn.model",
+    "NodeClassifier": "hpn.model",
     "Learner": "hpn.learners",
     "TaskStream": "hpn.streams",
     "check_run": "hpn.experiment",
@@ -30,11 +31,11 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from hpn.classifier import HPNClassifier
     from hpn.datasets import Graph, load_dataset
     from hpn.evaluation import evaluate
     from hpn.experiment import check_run, compare, load_learner, run, study_retention, tune
     from hpn.learners import LEARNERS, Learner
+    from hpn.model import HPNClassifier, NodeClassifier
     from hpn.report import write_report
     from hpn.report.comparison import write_comparison
     from hpn.reproduction import reproduce
@@ -45,6 +46,7 @@ __all__ = [
     "Graph",
     "HPNClassifier",
     "Learner",
+    "NodeClassifier",
     "TaskStream",
     "__version__",
     "check_run",

@@ -69,7 +69,7 @@ def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter
     """
     declared: dict[str, inspect.Parameter] = {}
     for owner in _owners(function):
-        for name, parameter in inspect.signature(owner).parameters.items():
+        for name, parameter in _signature(owner).parameters.items():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 declared.setdefault(name, parameter)
     return declared
@@ -156,9 +156,14 @@ def _owners(function: Callable[..., Any]) -> Iterator[Any]:
     for owner in function.__mro__:
         if "__init__" in vars(owner):
             yield owner
-            kinds = {p.kind for p in inspect.signature(owner).parameters.values()}
+            kinds = {p.kind for p in _signature(owner).parameters.values()}
             if inspect.Parameter.VAR_KEYWORD not in kinds:
                 return
+
+
+def _signature(owner: Any) -> inspect.Signature:
+    # A class may choose what it makes in __new__; its parameters are those of __init__.
+    return inspect.signature(owner.__init__ if inspect.isclass(owner) else owner)
 
 
 def _read(hint: Any, value: Any, what: str) -> Any:

@@ -167,6 +167,10 @@ BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
     "unknown key": lambda t: ([*SMALL, "--set", "learning_rate=1"], "hpn has no 'learning_rate'"),
     "not a pair": lambda t: ([*SMALL, "--set", "epochs"], "expected KEY=VALUE"),
     "out of range": lambda t: ([*SMALL, "--set", "momentum=1"], "less than 1"),
+    "not of the preset": lambda t: (
+        [*SMALL, "--set", "epochs=1"],
+        "epochs does not apply to the preset best",
+    ),
     "data option": lambda t: ([*SMALL, "--set", "data.homophily=2"], "homophily"),
     "unknown edges": lambda t: ([*SMALL, "--edges", "all"], "known: within, seen"),
     "unknown scenario": lambda t: ([*SMALL, "--scenario", "tasks"], "did you mean 'task'"),
@@ -398,7 +402,7 @@ def test_help_does_not_import_torch() -> None:
 def test_an_interrupt_is_clean_and_the_second_run_is_refused(
     cli: Cli, tmp_path: Path, kind: signal.Signals
 ) -> None:
-    words = ["run", *SMALL, "--set", "epochs=100000", "--out", str(tmp_path / "run")]
+    words = ["run", *SMALL, "--set", "preset=paper", "--set", "epochs=100000", "--out", str(tmp_path / "run")]
     first = subprocess.Popen(
         [sys.executable, "-m", "hpn", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -563,7 +567,7 @@ def test_reproduce_with_wrong_words(cli: Cli, tmp_path: Path, words: list[str], 
 
 
 def test_views_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
-    code, _, err = cli("run", *SMALL, "--set", "epochs=1", "--views", "--out", "out", "--quiet")
+    code, _, err = cli("run", *SMALL, "--set", "width=100", "--views", "--out", "out", "--quiet")
     assert (code, err) == (0, "")
     assert len(json.loads((tmp_path / "out" / "views.json").read_text())["views"][0]) == 2
     code, _, _ = cli("report", "out", "--out", "report.html")

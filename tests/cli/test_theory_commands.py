@@ -11,11 +11,18 @@ from typing import Any
 
 import pytest
 
-import hpn
 from hpn.experiment import run
+from hpn.learners.hpn import PaperHPN, SolvedHPN
 
 Cli = Callable[..., tuple[int, str, str]]
-SETTINGS = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4, "epochs": 1}
+DATA = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
+SETTINGS = {**DATA, "preset": "paper", "epochs": 1}
+CERTIFIED = {**SETTINGS, "retention": "certified"}
+SOLVED = {**DATA, "width": 50}
+
+
+def words_of(settings: dict[str, Any]) -> list[str]:
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
 def asked(cli: Cli, *words: str) -> Any:
@@ -92,8 +99,9 @@ def test_the_picture_has_a_line_for_each_dimension(cli: Cli, tmp_path: Path) -> 
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}polyline"))) >= 2
 
 
-def test_a_run_is_checked_task_by_task(cli: Cli) -> None:
-    run("synthetic", settings=SETTINGS, seeds=2, out="r")
+@pytest.mark.parametrize("settings", [SETTINGS, SOLVED], ids=["paper", "best"])
+def test_a_run_is_checked_task_by_task(cli: Cli, settings: dict[str, Any]) -> None:
+    run("synthetic", settings=settings, seeds=2, out="r")
     told = asked(cli, "check", "r")
     assert told["holds"]
     assert {(row["seed"], row["task"]) for row in told["growth"]} == {(s, t) for s in (0, 1) for t in (0, 1)}
@@ -118,7 +126,7 @@ def test_a_run_above_its_bound_fails(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_retention_is_told_and_proved(cli: Cli) -> None:
-    words = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    words = words_of(CERTIFIED)
     told = asked(cli, "retention", "synthetic", *words, "--quiet")
     assert told["is_proved"]
     assert told["changes"] == [{**told["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
@@ -130,10 +138,23 @@ def test_retention_is_told_and_proved(cli: Cli) -> None:
     assert told["proofs"][0]["now"][:12] in out
 
 
-def test_a_failed_proof_is_exit_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hpn.learners.HPN, "is_certified", lambda *_: False)
-    words = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    code, out, err = cli("theory", "retention", "synthetic", *words, "--quiet")
+def test_retention_of_a_solved_network_is_proved_and_the_theorem_does_not_apply(cli: Cli) -> None:
+    told = asked(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
+    assert told["is_proved"]
+    assert told["theorem"] is None
+    code, out, _ = cli("theory", "retention", "synthetic", *words_of(SOLVED), "--quiet")
+    assert code == 0
+    assert "Theorem 2 does not apply" in out
+    assert "proved same" in out
+    assert told["proofs"][0]["now"][:12] in out
+
+
+@pytest.mark.parametrize(("kind", "settings"), [(PaperHPN, CERTIFIED), (SolvedHPN, SOLVED)])
+def test_a_failed_proof_is_exit_code_1(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, kind: Any, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(kind, "is_certified", lambda *_: False)
+    code, out, err = cli("theory", "retention", "synthetic", *words_of(settings), "--quiet")
     assert code == 1
     assert "a proof failed" in out
     assert "has changed" in err

@@ -21,7 +21,10 @@ from hpn.experiment import run
 Cli = Callable[..., tuple[int, str, str]]
 WHAT_NOW = "; the same command goes on from the last checkpoint"
 NOT_COMPARED = {"seconds", "peak_rss_mb", "out", "processes"}
-LONG = {"data.num_nodes": 400, "data.num_links": 2000, "data.num_classes": 4, "piece_size": 64, "epochs": 40}
+LONG = {
+    **{"data.num_nodes": 400, "data.num_links": 2000, "data.num_classes": 4},
+    **{"preset": "paper", "piece_size": 64, "epochs": 40, "warmup_epochs": 15},
+}
 
 
 def words_of(settings: dict[str, Any]) -> list[str]:
@@ -67,7 +70,7 @@ def last_state(folder: Path) -> bytes:
 
 
 def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
-    tasks, settings = "0,1;2,3", {"piece_size": 16, "epochs": 3}
+    tasks, settings = "0,1;2,3", {"preset": "paper", "piece_size": 16, "epochs": 3, "warmup_epochs": 1}
     job = torchrun(
         2, "digits", "--tasks", tasks, *words_of(settings), "--out", str(tmp_path / "two"), HPN_DEBUG="1"
     )
@@ -80,7 +83,7 @@ def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "preset", [{"preset": "best"}, {"preset": "paper", "epochs": 20, "warmup_epochs": 10}]
+    "preset", [{"preset": "large"}, {"preset": "paper", "epochs": 20, "warmup_epochs": 10}]
 )
 def test_three_processes_give_the_result_of_one_on_cora(
     preset: dict[str, Any], tmp_path: Path, data_root: Path
@@ -160,9 +163,10 @@ def test_a_job_that_was_cut_short_says_so_and_goes_on(
         (["--nonsense"], "hpn: No such option: --nonsense"),
         (["--set", "epochz=3"], "hpn: hpn has no 'epochz'"),
         (["--method", "ewc"], "hpn: ewc runs in one process"),
-        (["--out", __file__], f"hpn: {__file__} is a file; choose another --out"),
+        ([], "hpn: hpn with the preset best learns in one process"),
+        (["--set", "preset=paper", "--out", __file__], f"hpn: {__file__} is a file; choose another --out"),
     ],
-    ids=["option", "setting", "method", "folder"],
+    ids=["option", "setting", "method", "preset", "folder"],
 )
 def test_a_wrong_argument_is_told_once(words: list[str], line: str, tmp_path: Path) -> None:
     job = torchrun(2, "synthetic", *words, *([] if "--out" in words else ["--out", str(tmp_path / "run")]))

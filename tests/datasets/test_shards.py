@@ -133,7 +133,7 @@ def test_a_run_gives_the_same_from_shards(tmp_path: Path) -> None:
     for count in (1, 3, 7):
         store, out = tmp_path / f"s{count}", tmp_path / f"run{count}"
         write_store(by_class(), store, shards=count)
-        matrices.append(hpn.run(str(store), settings={"epochs": 2}, out=out)["matrices"])
+        matrices.append(hpn.run(str(store), settings={"preset": "paper", "epochs": 2}, out=out)["matrices"])
     assert matrices[0] == matrices[1] == matrices[2]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from hpn.errors import RunFolderError
 from hpn.experiment import check_run, run
@@ -13,7 +14,7 @@ from hpn.learners import HPN
 
 SETTINGS: dict[str, Any] = {
     **{"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4},
-    **{"epochs": 1, "num_extractors": 3},
+    **{"preset": "paper", "retention": "certified", "epochs": 2, "warmup_epochs": 1, "num_extractors": 3},
 }
 
 
@@ -21,6 +22,13 @@ SETTINGS: dict[str, Any] = {
 def folder(tmp_path: Path) -> Path:
     run("synthetic", settings=SETTINGS, out=tmp_path / "r")
     return tmp_path / "r"
+
+
+@pytest.fixture
+def solved(tmp_path: Path) -> Path:
+    data = {key: value for key, value in SETTINGS.items() if key.startswith("data.")}
+    run("synthetic", settings={**data, "width": 50}, out=tmp_path / "s")
+    return tmp_path / "s"
 
 
 def change_state(folder: Path, **changes: Any) -> None:
@@ -34,11 +42,19 @@ def test_a_run_keeps_to_its_bounds(folder: Path) -> None:
     checked = check_run(folder)
     assert checked["holds"]
     assert checked["violations"] == []
-    assert checked["bounds"] == HPN(num_extractors=3).prototype_bounds
+    assert checked["bounds"] == HPN(preset="paper", num_extractors=3).prototype_bounds
     assert checked["bounds"]["atomic"] == 6 * checked["one_set"]["atomic"]
     assert [row["task"] for row in checked["growth"]] == [0, 1]
     assert [row["level"] for row in checked["codes"]] == ["atomic", "node", "class"]
     assert all(row["closest"] < row["limit"] for row in checked["codes"])
+    assert [row["holds"] for row in checked["certificates"]] == [True, True]
+
+
+def test_a_solved_network_keeps_to_its_bounds(solved: Path) -> None:
+    checked = check_run(solved)
+    assert checked["holds"]
+    assert checked["bounds"] == checked["one_set"] == HPN().prototype_bounds
+    assert [row["level"] for row in checked["codes"]] == ["atomic", "node", "class"]
     assert [row["holds"] for row in checked["certificates"]] == [True, True]
 
 
@@ -86,6 +102,16 @@ def test_a_changed_extractor_breaks_the_certificate(folder: Path) -> None:
     checked = check_run(folder)
     assert [row["holds"] for row in checked["certificates"]] == [False, True]
     assert any("what task 1 is answered from" in line for line in checked["violations"])
+
+
+def test_a_changed_extractor_of_a_solved_network_breaks_the_certificate(solved: Path) -> None:
+    saved = load_checkpoint(solved / "seed-0")
+    assert saved is not None
+    extractor = saved["learner"]["network"]["extractors"]["0"]
+    name = next(key for key, value in extractor.items() if isinstance(value, Tensor))
+    extractor[name] = extractor[name] + 1
+    save_checkpoint(solved / "seed-0", saved)
+    assert [row["holds"] for row in check_run(solved)["certificates"]] == [False, True]
 
 
 def test_too_many_prototypes_for_one_code_are_found_before_the_theorems_bound(tmp_path: Path) -> None:

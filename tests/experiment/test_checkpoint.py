@@ -90,6 +90,11 @@ def damage_header(folder: Path) -> None:
     (folder / "checkpoint.json").write_text("[1]")
 
 
+def damage_content(folder: Path) -> None:
+    file = folder / "checkpoint.json"
+    file.write_text(file.read_text().replace("x/y", "x/z"))
+
+
 def damage_tensors(folder: Path) -> None:
     file = tensor_file(folder)
     file.write_bytes(file.read_bytes()[:-3])
@@ -99,7 +104,9 @@ def remove_tensors(folder: Path) -> None:
     tensor_file(folder).unlink()
 
 
-@pytest.mark.parametrize("damage", [damage_json, damage_header, damage_tensors, remove_tensors])
+@pytest.mark.parametrize(
+    "damage", [damage_json, damage_header, damage_content, damage_tensors, remove_tensors]
+)
 def test_damage_is_named(tmp_path: Path, damage: Any) -> None:
     save_checkpoint(tmp_path, CONTENT)
     damage(tmp_path)

@@ -241,7 +241,7 @@ def test_interrupted_it_goes_on(tmp_path: Path, ran: list[str], monkeypatch: pyt
 
 @pytest.mark.slow
 def test_killed_with_two_workers_it_goes_on_and_gives_what_one_worker_gives(tmp_path: Path) -> None:
-    settings = {**DATA, "hpn.epochs": 40}
+    settings = {**DATA, "hpn.preset": "paper", "hpn.epochs": 40}
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     words = [sys.executable, "-m", "hpn", "compare", "synthetic", "--methods", "hpn,ncm", "--seeds", "2"]
     words += ["--workers", "2", "--runs", str(tmp_path / "two"), *options]
@@ -286,7 +286,7 @@ def test_a_killed_worker_costs_what_was_under_way(monkeypatch: pytest.MonkeyPatc
 
 
 def test_long_jobs_come_first(tmp_path: Path, ran: list[str]) -> None:
-    settings = {**DATA, "finetune.epochs": 2, "joint.epochs": 2, "hpn.epochs": 1}
+    settings = {**DATA, "finetune.epochs": 2, "joint.epochs": 2, "hpn.preset": "large", "hpn.epochs": 1}
     quick(tmp_path, methods="finetune:gcn,finetune:gat,joint:gat,hpn", settings=settings)
     assert ran == ["joint gat seed 0", "finetune gat seed 0", "finetune gcn seed 0", "hpn seed 0"]
 
@@ -294,10 +294,12 @@ def test_long_jobs_come_first(tmp_path: Path, ran: list[str]) -> None:
 def test_remarks_of_learners_do_not_run_through_the_progress(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    choices = {"methods": "hpn", "settings": {**DATA, "hpn.num_extractors": 1, "hpn.epochs": 1}}
-    quick(tmp_path, **choices)
+    settings = {"preset": "paper", "num_extractors": 1, "epochs": 1}
+    quick(
+        tmp_path, methods="hpn", settings={**DATA, **{f"hpn.{key}": value for key, value in settings.items()}}
+    )
     assert not caplog.records
-    run("synthetic", settings={**DATA, "num_extractors": 1, "epochs": 1}, out=tmp_path / "alone")
+    run("synthetic", settings={**DATA, **settings}, out=tmp_path / "alone")
     assert "shares the extractors of earlier tasks" in caplog.text, "a run by itself says it"
 
 

@@ -59,6 +59,14 @@ BAD = {
     "not a number": ({"settings": {"lr": "fast"}}, "lr = 'fast': input should be a valid number"),
     "not finite": ({"settings": {"lr": "nan"}}, "lr = 'nan'"),
     "infinite": ({"settings": {"lr": "inf"}}, "lr = 'inf': input should be finite"),
+    "not of the preset": (
+        {"settings": {"epochs": 3}},
+        "epochs does not apply to the preset best; leave it out",
+    ),
+    "of another preset": (
+        {"settings": {"preset": "paper", "width": 10}},
+        "width does not apply to the preset paper; leave it out",
+    ),
     "not whole": ({"settings": {"epochs": "1.5"}}, "epochs = '1.5'"),
     "backbone": (
         {"method": "joint", "backbone": "gnn"},

@@ -11,9 +11,8 @@ from hpn.learners import Progress
 
 SETTINGS: dict[str, Any] = {
     **{"data.num_nodes": 150, "data.num_links": 500, "data.num_classes": 6, "data.num_features": 8},
-    **{"epochs": 3},
 }
-PAPER = {**SETTINGS, "preset": "paper", "warmup_epochs": 1, "drawn": "2", "num_extractors": 2}
+PAPER = {**SETTINGS, "preset": "paper", "epochs": 3, "warmup_epochs": 1, "drawn": "2", "num_extractors": 2}
 
 
 class Counter(Watcher):
@@ -28,9 +27,16 @@ class Counter(Watcher):
         self.tasks += 1
 
 
-def test_certified_retention_is_proved() -> None:
-    study = study_retention("synthetic", settings=SETTINGS)
+@pytest.mark.parametrize(
+    ("settings", "has_theorem"),
+    [({**SETTINGS, "width": 50}, False), ({**PAPER, "retention": "certified"}, True)],
+    ids=["best", "paper"],
+)
+def test_certified_retention_is_proved(settings: dict[str, Any], has_theorem: bool) -> None:
+    study = study_retention("synthetic", settings=settings)
     assert study["retention"] == "certified"
+    assert (study["theorem"] is not None) == has_theorem
+    assert (study["theorem_note"] is None) == has_theorem
     assert study["is_proved"]
     assert [(row["task"], row["after"]) for row in study["changes"]] == [(0, 1), (0, 2), (1, 2)]
     assert all(proof["before"] == proof["now"] for proof in study["proofs"])

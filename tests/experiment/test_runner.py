@@ -11,6 +11,7 @@ import hpn
 from hpn.errors import CheckpointError, ConfigError, RunFolderError
 from hpn.evaluation import Row
 from hpn.experiment import Watcher, load_learner, resolve_config, run, seed_run
+from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import Progress
 from hpn.streams import TaskStream
 
@@ -52,7 +53,7 @@ def test_same_seed_same_numbers_and_other_seed_others(tmp_path: Path) -> None:
 
 
 def test_growth_is_told_task_by_task(tmp_path: Path) -> None:
-    result = quick(tmp_path, method="hpn", settings={**SETTINGS, "epochs": 2}, seeds=2)
+    result = quick(tmp_path, method="hpn", settings={**SETTINGS, "preset": "paper", "epochs": 2}, seeds=2)
     growth = result["growth"]
     assert len(growth) == 3
     assert growth[-1]["parameters"] == result["parameters"]
@@ -175,10 +176,10 @@ def test_a_finished_run_is_not_run_again_but_may_get_more_seeds(tmp_path: Path) 
 def test_a_checkpoint_that_does_not_fit_is_named(tmp_path: Path) -> None:
     quick(tmp_path)
     (tmp_path / "seed-0" / "result.json").unlink()
-    file = tmp_path / "seed-0" / "checkpoint.json"
-    header = json.loads(file.read_text())
-    del header["content"]["learner"]["network"]
-    file.write_text(json.dumps(header))
+    content = load_checkpoint(tmp_path / "seed-0")
+    assert content is not None
+    del content["learner"]["network"]
+    save_checkpoint(tmp_path / "seed-0", content)
     with pytest.raises(CheckpointError, match="does not fit this method"):
         quick(tmp_path)
 

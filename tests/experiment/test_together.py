@@ -97,7 +97,7 @@ class Recorder(Processes):
 @pytest.fixture(scope="module")
 def resolved() -> tuple[RunConfig, Graph]:
     sizes = {"data.num_nodes": 200, "data.num_links": 800, "data.num_classes": 4}
-    return resolve_config("synthetic", method="hpn", settings=sizes)
+    return resolve_config("synthetic", method="hpn", settings={**sizes, "preset": "paper"})
 
 
 @pytest.fixture
@@ -159,6 +159,17 @@ def test_a_method_that_cannot_share_is_refused_in_one_line(config: RunConfig) ->
         assert "\n" not in str(error)
 
 
+def test_a_preset_that_cannot_share_is_refused_in_one_line(config: RunConfig) -> None:
+    solved = replace(config, params={**config.params, "preset": "best"})
+    for error in together(2, lambda each: check_shared(solved, each, views=False)):
+        assert isinstance(error, ConfigError)
+        assert str(error) == (
+            "hpn with the preset best learns in one process; "
+            "with torchrun, choose --set preset=paper or --set preset=large"
+        )
+    check_shared(solved, ALONE, views=True)
+
+
 def test_views_are_refused(config: RunConfig) -> None:
     for error in together(2, lambda each: check_shared(config, each, views=True)):
         assert isinstance(error, ConfigError)
@@ -170,7 +181,7 @@ def test_views_are_refused(config: RunConfig) -> None:
     [
         ({"data_sha256": "other"}, "data_sha256"),
         ({"versions": {"torch": "0.1"}}, "versions"),
-        ({"params": {"epochs": 1}}, "params"),
+        ({"params": {"preset": "paper", "epochs": 1}}, "params"),
     ],
 )
 def test_a_process_that_has_something_else_is_named(

@@ -177,6 +177,20 @@ def test_what_is_set_is_not_searched_but_in_the_recipe(tmp_path: Path) -> None:
     assert "--set data.num_nodes=150" in tuned["command"]
 
 
+def test_hpn_is_searched_with_the_preset_that_has_what_is_searched(tmp_path: Path) -> None:
+    choices = {"method": "hpn", "scenario": "class", "seeds": 1, "final_seeds": 1}
+    tuned = quick(tmp_path / "best", **choices, trials=4, settings={"width": 50})
+    assert [trial["error"] for trial in tuned["trials"]] == [None] * 4
+    assert {name for trial in tuned["trials"] for name in trial["settings"]} == {"strength", "balance"}
+    assert all(0.01 <= trial["settings"]["strength"] <= 1 for trial in tuned["trials"][1:])
+    recipe = read_recipe(tmp_path / "best" / "recipe.yaml")
+    assert recipe.settings.keys() == {"width", "strength", "balance"}
+    paper = {"preset": "paper", "epochs": 1, "warmup_epochs": 1}
+    with pytest.raises(ConfigError, match="strength does not apply to the preset paper") as error:
+        quick(tmp_path / "paper", **choices, settings=paper)
+    assert "\n" not in str(error.value)
+
+
 def test_with_nothing_to_search_the_recipe_is_the_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

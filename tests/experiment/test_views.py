@@ -17,14 +17,12 @@ from hpn.experiment.views import make_view
 from hpn.learners import LEARNERS
 from hpn.streams import Query, TaskStream
 
-SETTINGS = {
-    **{"epochs": 2, "data.num_nodes": 200, "data.num_links": 800, "data.num_classes": 6},
-    **{"data.noise": 0.3},
-}
+DATA = {"data.num_nodes": 200, "data.num_links": 800, "data.num_classes": 6, "data.noise": 0.3}
+SOLVED, PAPER = {**DATA, "width": 100}, {**DATA, "preset": "paper", "epochs": 2, "warmup_epochs": 1}
 
 
 def quick(out: Path, **changes: Any) -> dict[str, Any]:
-    return run("synthetic", **{"method": "hpn", "settings": SETTINGS, "out": out, **changes})
+    return run("synthetic", **{"method": "hpn", "settings": SOLVED, "out": out, **changes})
 
 
 class Fixed(LEARNERS["ncm"]):  # type: ignore[misc]
@@ -99,15 +97,16 @@ def test_many_nodes_give_a_share_that_stays(stream: TaskStream, monkeypatch: pyt
     assert torch.equal(seen[1][:10], seen[0])
 
 
-def test_a_run_with_views(tmp_path: Path) -> None:
-    result = quick(tmp_path, seeds=2, views=True)
+@pytest.mark.parametrize("settings", [SOLVED, PAPER], ids=["best", "paper"])
+def test_a_run_with_views(tmp_path: Path, settings: dict[str, Any]) -> None:
+    result = quick(tmp_path, seeds=2, settings=settings, views=True)
     found = json.loads((tmp_path / "views.json").read_text())
     assert found["seeds"] == [0, 1]
     for of_seed in found["views"]:
         assert [view["after"] for view in of_seed] == [0, 1, 2]
         assert {*of_seed[-1]["classes"]} == {label for task in result["tasks"] for label in task}
     assert found["views"][0] != found["views"][1]
-    plain = quick(tmp_path / "plain", seeds=2)
+    plain = quick(tmp_path / "plain", seeds=2, settings=settings)
     assert plain["matrices"] == result["matrices"], "drawing changes nothing"
     assert not (tmp_path / "plain" / "views.json").exists()
 
@@ -118,14 +117,15 @@ class Break(Watcher):
             raise KeyboardInterrupt
 
 
-def test_interrupted_or_asked_for_later_views_are_the_same(tmp_path: Path) -> None:
-    quick(tmp_path / "once", views=True)
+@pytest.mark.parametrize("settings", [SOLVED, PAPER], ids=["best", "paper"])
+def test_interrupted_or_asked_for_later_views_are_the_same(tmp_path: Path, settings: dict[str, Any]) -> None:
+    quick(tmp_path / "once", settings=settings, views=True)
     for folder, with_views in (("twice", True), ("twice without", False)):
         with pytest.raises(KeyboardInterrupt):
-            quick(tmp_path / folder, views=with_views, watcher=Break())
-        quick(tmp_path / folder, views=True)
-    quick(tmp_path / "later")
-    quick(tmp_path / "later", views=True)
+            quick(tmp_path / folder, settings=settings, views=with_views, watcher=Break())
+        quick(tmp_path / folder, settings=settings, views=True)
+    quick(tmp_path / "later", settings=settings)
+    quick(tmp_path / "later", settings=settings, views=True)
     once, *others = (
         json.loads((tmp_path / name / "views.json").read_text())
         for name in ("once", "twice", "twice without", "later")
@@ -136,7 +136,7 @@ def test_interrupted_or_asked_for_later_views_are_the_same(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"method": "finetune"}, "finetune has no representations to view; use hpn"),
+        ({"method": "finetune", "settings": DATA}, "finetune has no representations to view; use hpn"),
         ({"evaluate": "global"}, "evaluate 'global' does not give"),
     ],
 )

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from hpn.datasets import Graph
 from hpn.learners import Probe
-from hpn.nn import smooth
+from hpn.nn.encoder import see
 from hpn.streams import TaskStream
 
 
@@ -17,7 +17,8 @@ def test_it_is_scikit_learns_classifier_on_smoothed_features(graph: Graph) -> No
         for index in range(2):
             task = stream.task(index)
             learner.fit_task(task)
-            *_, features = smooth(task.graph.x, task.graph.edge_index, learner.hops_[index])
+            everyone = np.arange(task.graph.num_nodes)
+            features = see(task.graph, learner.normalization).smoothed(learner.hops_[index], everyone)
             reference = LogisticRegression(C=learner.strengths_[index], max_iter=1000)
             reference.fit(features[task.train.numpy()], task.train_y.numpy())
             query, _ = stream.query(task=index, after=index, evaluate="oracle")

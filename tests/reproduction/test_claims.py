@@ -453,7 +453,16 @@ def test_memory_over_its_bound(excess: dict[str, int]) -> None:
     assert result(BOUNDED, section(grown("paper"), grown("best", **excess))).verdict == "does not hold"
 
 
-@pytest.mark.parametrize("lost", [{"growth": None}, {"bounds": None}, {"parameter_bound": None}])
+def test_prototypes_are_bounded_where_parameters_are_not() -> None:
+    unbounded = {**grown("best"), "parameter_bound": None}
+    (finding,) = result(BOUNDED, section(grown("paper"), unbounded)).findings
+    assert finding.verdict == "holds"
+    assert "; best 300 of 300 atomic prototypes" in finding.numbers
+    over = {**grown("best", atomic=301), "parameter_bound": None}
+    assert result(BOUNDED, section(grown("paper"), over)).verdict == "does not hold"
+
+
+@pytest.mark.parametrize("lost", [{"growth": None}, {"bounds": None}])
 def test_memory_that_cannot_be_tested(lost: dict[str, Any]) -> None:
     assert result(BOUNDED, section({**grown("paper"), **lost})).findings == ()
     assert result(BOUNDED, section(failed(grown("paper")))).findings == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import hpn
+from hpn.cli import main
 from hpn.errors import ConfigError, DataError, RunFolderError
 from hpn.experiment import BatchProgress, BatchWatcher, run
 from hpn.experiment import jobs as jobs_module
@@ -189,6 +191,142 @@ def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path) -> Non
         ("other", [0]),
     ]
     assert "other" in Path(done["pages"][1]).read_text()
+
+
+def _section(tmp_path: Path, name: str, number: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((tmp_path / "out" / f"{name}.json").read_text())["sections"][number]
+    return found
+
+
+def test_only_some_rows_are_run_and_replaced(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+    other = write_graph(tmp_path / "other.npz", num_nodes=60)
+    quick(tmp_path, ["comparison", VIEWS], graph_file, other, seeds=2)
+    before = _section(tmp_path, "comparison")
+    path = tmp_path / "out" / "comparison.json"
+    content = json.loads(path.read_text())
+    content["sections"][0]["versions"] = {"hpn": "0.0.1"}
+    for section in content["sections"]:
+        for case in section["cases"]:
+            case["parameters"] = 77
+    path.write_text(json.dumps(content))
+    views = (tmp_path / "out" / f"{VIEWS}.json").read_bytes()
+    ran.clear()
+    done = quick(tmp_path, ["comparison", VIEWS], graph_file, seeds=2, only="ncm", fresh=True)
+    assert ran == ["my graph ncm seed 0", "my graph ncm seed 1"]
+    assert (done["runs"], done["failed"]) == (1, [])
+    after = _section(tmp_path, "comparison")
+    assert [case["case"] for case in after["cases"]] == [case["case"] for case in before["cases"]]
+    for old, new in zip(before["cases"], after["cases"], strict=True):
+        if new["method"] == "ncm":
+            assert new["parameters"] == old["parameters"]
+            assert new["again"] == {
+                "command": f"{before['command']} --only ncm",
+                "versions": before["versions"],
+            }
+        else:
+            assert new["parameters"] == 77
+            assert "again" not in new
+    assert (after["command"], after["versions"]) == (before["command"], {"hpn": "0.0.1"})
+    assert {case["parameters"] for case in _section(tmp_path, "comparison", 1)["cases"]} == {77}
+    assert (tmp_path / "out" / f"{VIEWS}.json").read_bytes() == views, "no row of ncm there"
+    page = (tmp_path / "out" / "comparison.md").read_text()
+    assert "'my graph.npz' --seeds 2 --only ncm\n" in page
+    assert "- ncm on my graph: python " in page
+    quick(tmp_path, "comparison", graph_file, seeds=2)
+    assert "--only" not in (tmp_path / "out" / "comparison.md").read_text(), "all of it is new"
+
+
+def test_only_a_preset(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+    quick(tmp_path, [VIEWS, "memory", "sensitivity-threshold"], graph_file)
+    ran.clear()
+    choices = {"only": "paper", "fresh": True}
+    done = quick(tmp_path, [VIEWS, "memory", "sensitivity-threshold"], graph_file, **choices)
+    assert done["runs"] == len(ran) == 9, "the thresholds, of which one is the whole preset"
+    rerun = [case["case"]["preset"] for case in _section(tmp_path, "memory")["cases"] if "again" in case]
+    assert rerun == ["paper"]
+    assert all("again" in case for case in _section(tmp_path, "sensitivity-threshold")["cases"])
+    (view,) = _section(tmp_path, VIEWS)["cases"]
+    assert "again" in view
+    assert view["views"]
+
+
+def test_a_row_that_the_page_lacks_is_added(tmp_path: Path, graph_file: Path) -> None:
+    quick(tmp_path, "comparison", graph_file)
+    path = tmp_path / "out" / "comparison.json"
+    content = json.loads(path.read_text())
+    cases = content["sections"][0]["cases"]
+    cases[:] = [case for case in cases if case["method"] != "ncm"]
+    path.write_text(json.dumps(content))
+    quick(tmp_path, "comparison", graph_file, only="ncm")
+    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"]] == ["hpn", "ncm"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"only": "papre"},
+            "has the method or preset 'papre'; did you mean 'paper'\\? known: hpn, paper, ncm$",
+        ),
+        ({"only": ""}, "has the method or preset ''; known: hpn, paper, ncm$"),
+        (
+            {"seeds": [0, 2]},
+            "comparison on my graph has seeds 0, 1 on its page, not 0, 2; --only needs the same",
+        ),
+        (
+            {"names": ["comparison", "memory"]},
+            "memory on my graph is on no page yet; run it without --only first",
+        ),
+        ({"datasets": ["digits"]}, "comparison on digits is on no page yet; run it without --only first"),
+        (
+            {"datasets": ["smaller/my graph.npz"]},
+            "has other nodes or tasks on its page; run it without --only",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_the_page_are_not_run(
+    tmp_path: Path,
+    graph_file: Path,
+    ran: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_graph(tmp_path / "smaller" / graph_file.name, num_nodes=60)
+    quick(tmp_path, "comparison", graph_file, seeds=2)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    ran.clear()
+    choices = {"names": "comparison", "datasets": [str(graph_file)], "seeds": 2, "only": "ncm", **changes}
+    with pytest.raises(ConfigError, match=said) as caught:
+        hpn.reproduce(**choices, runs=tmp_path / "runs", out=tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert ran == []
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_only_on_the_command_line(
+    tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    quick(tmp_path, "comparison", graph_file)
+    words = ["hpn", "reproduce", "comparison", "--datasets", str(graph_file), "--seeds", "1", "--jobs", "1"]
+    words += ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--quiet", "--only"]
+    for word, code in (("ncm", 0), ("nmc", 2)):
+        monkeypatch.setattr(sys, "argv", [*words, word])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert int(stop.value.code or 0) == code
+    assert capfd.readouterr().err == (
+        "hpn: nothing asked for has the method or preset 'nmc'; did you mean 'ncm'? known: hpn, paper, ncm\n"
+    )
+    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"] if "again" in case] == [
+        "ncm"
+    ]
+
+
+def test_only_where_no_data_is_on_disk(tmp_path: Path) -> None:
+    done = quick(tmp_path, ["accuracy-matrices"], data_root=tmp_path / "nothing", only="best")
+    assert (done["runs"], done["absent"]) == (0, {"accuracy-matrices": ["cora"]})
 
 
 def test_figures_that_a_page_no_longer_has_go(tmp_path: Path, graph_file: Path) -> None:

@@ -10,7 +10,7 @@ from hpn.errors import ConfigError
 from hpn.experiment.comparison_cells import with_cell
 from hpn.experiment.config import resolve_config
 from hpn.learners import LEARNERS
-from hpn.learners.hpn_params import PRESETS
+from hpn.learners.hpn.presets import PRESETS
 from hpn.reproduction.experiments import EXPERIMENTS, LARGE_GRAPH, Experiment, choose_experiments
 
 ALL = list(EXPERIMENTS.values())
@@ -58,16 +58,25 @@ def test_the_whole_preset_is_one_run_in_every_experiment(digits: Graph) -> None:
     assert len(hashes) == 1
 
 
+def test_what_only_knows_a_case_by(digits: Graph) -> None:
+    words = {name: {case.words for case in found.cases(digits)} for name, found in EXPERIMENTS.items()}
+    assert {("ewc",), ("ncm",), ("hpn", "paper"), ("hpn", "best")} <= words["comparison"]
+    assert ("hpn", "small") in words["memory"]
+    assert words["visualization"] == {("hpn", "paper"), ("hpn", "best")}
+    for name in ("ablation-levels", "ablation-losses", "sensitivity-losses", "sensitivity-extractors"):
+        assert words[name] == {("hpn", "paper")}
+
+
 def test_what_the_ablations_leave_out(digits: Graph) -> None:
     for case in EXPERIMENTS["ablation-levels"].cases(digits):
         assert settings(case).levels == case.label["levels"]
+        assert replace(settings(case), levels="ANC") == PRESETS["paper"]
     for case in EXPERIMENTS["ablation-losses"].cases(digits):
         found = settings(case)
         assert found.use_cls
         assert (found.alpha > 0) == ("div" in case.label["losses"])
         assert (found.beta > 0) == ("dis" in case.label["losses"])
-        usual = PRESETS[case.label["preset"]]
-        assert replace(found, alpha=1.0, beta=1.0) == usual
+        assert replace(found, alpha=1.0, beta=1.0) == PRESETS["paper"]
 
 
 def test_the_sweeps_are_the_papers(digits: Graph) -> None:
@@ -87,9 +96,7 @@ def test_large_graphs_have_the_papers_settings_for_them(digits: Graph) -> None:
     object.__setattr__(large, "x", digits.x.repeat(LARGE_GRAPH // digits.num_nodes + 1, 1))
     assert large.num_nodes >= LARGE_GRAPH
     for case in EXPERIMENTS["ablation-levels"].cases(large):
-        assert settings(case).num_slots == (
-            2 if case.label["preset"] == "paper" else settings(case).num_slots
-        )
+        assert settings(case).num_slots == 2
     (small,) = (case for case in EXPERIMENTS["memory"].cases(large) if case.label["preset"] == "small")
     assert (settings(small).dim, settings(small).drawn) == (2, "1")
 

@@ -73,8 +73,9 @@ def test_known_reasons():
     best = {"method": "hpn", "backbone": None, "preset": "best"}
     assert any("certified" in text for text in find_notes(judged("worse", metric="fm", **best)))
     assert any("larger class" in text for text in find_notes(judged(dataset="actor", **best)))
-    levels = judged(experiment="ablation-levels", preset="best", levels="A")
-    assert any("ridge regression" in text for text in find_notes(levels))
+    assert any("least squares" in text for text in find_notes(judged(**best)))
+    levels = judged(experiment="ablation-levels", preset="paper", levels="A")
+    assert any("straight-through" in text for text in find_notes(levels))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_names_of_ablations_fit(make_section):
     figures, section = Figures("ablation-losses"), make_section("ablation-losses")
     intervals_figure(figures, Verdicts("ablation-losses", section), "every configuration")
     (svg,) = figures.files.values()
-    assert "cls+div+dis, paper</text>" in svg
+    assert "cls+div+dis</text>" in svg
     assert "…</text>" not in svg
 
 

@@ -238,10 +238,10 @@ def test_reasons_stand_beside_what_they_explain(make_content):
 def test_counts_of_a_page(make_content):
     page = render_page(make_content("ablation-levels"), about("ablation-levels"))
     found = re.search(
-        r"Of 12 numbers .* (\d+) are within .* (\d+) are better and (\d+) worse\.", page.markdown
+        r"Of 6 numbers .* (\d+) are within .* (\d+) are better and (\d+) worse\.", page.markdown
     )
     assert found
-    assert sum(map(int, found.groups())) == 12
+    assert sum(map(int, found.groups())) == 6
 
 
 def test_claims_come_with_criterion_and_numbers(make_content):
@@ -250,7 +250,19 @@ def test_claims_come_with_criterion_and_numbers(make_content):
     assert re.search(r"^\*holds\*: AM rises when node-level", part, re.MULTILINE)
     assert re.search(r"^Criterion: ", part, re.MULTILINE)
     assert re.search(r"^- cora: \*holds\*\. AM: A ", part, re.MULTILINE)
-    assert re.search(r"^- cora \(best\): ", part, re.MULTILINE)
+    page = render_page(make_content("comparison"), about("comparison"))
+    part = page.markdown.partition("## What the paper says")[2]
+    assert re.search(r"^- cora \(best\): ", part, re.MULTILINE), "other presets are told as well"
+
+
+def test_ablations_are_of_the_preset_paper(make_content):
+    said = {
+        "ablation-levels": "with `best` the levels cannot change the answer, by construction",
+        "ablation-losses": "`best` is solved in closed form and has no losses to leave out",
+    }
+    for name, words in said.items():
+        page = render_page(make_content(name), about(name))
+        assert page.markdown.count("best") == page.markdown.count(words) == 1
 
 
 @pytest.mark.parametrize(
@@ -267,3 +279,21 @@ def test_seeds_and_versions_that_differ_are_told_apart(make_content, make_sectio
     page = render_page(make_content("dynamics", *sections), about("dynamics"))
     assert "- cora: seeds 0, 1; python" in page.markdown
     assert "- citeseer: seeds 0, 1, 2; python" in page.markdown
+
+
+def test_rows_that_were_run_again_are_told(make_content, make_section, hostile):
+    sections = [make_section("dynamics", dataset) for dataset in ("cora", "citeseer", "digits")]
+    assert "later runs" not in render_page(make_content("dynamics", *sections), about("dynamics")).markdown
+    for section, version in zip(sections[:2], ("0.2.0", hostile), strict=True):
+        section["cases"][3]["again"] = {
+            "command": f"{section['command']} --only best",
+            "versions": {"hpn": version},
+        }
+    text = render_page(make_content("dynamics", *sections), about("dynamics")).markdown
+    part = text.partition("## Run it again")[2].partition("<details>")[0]
+    assert part.count("hpn reproduce dynamics --datasets cora --seeds 2\n") == 1
+    assert part.count("hpn reproduce dynamics --datasets cora --seeds 2 --only best\n") == 1
+    assert "--datasets digits --seeds 2 --only" not in part
+    assert "All with seeds 0, 1; python 3.11.7, hpn 0.1.0." in part
+    assert "- hpn (best) on cora: hpn 0.2.0.\n" in part
+    assert f"- hpn (best) on citeseer: hpn {plain_markdown(hostile)}.\n" in part

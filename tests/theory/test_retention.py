@@ -12,8 +12,8 @@ from torch import Tensor
 
 from hpn.datasets import Graph, Masks
 from hpn.errors import ConfigError
-from hpn.learners import HPN
-from hpn.learners.hpn_params import Settings
+from hpn.learners.hpn import PaperHPN, SolvedHPN
+from hpn.learners.hpn.presets import Settings
 from hpn.nn.network import PrototypeNetwork
 from hpn.streams import Query, TaskStream
 from hpn.theory import retention
@@ -38,7 +38,7 @@ def make_graph(*, scale: float = 1.0, masks: Masks | None = None) -> Graph:
 
 
 def study_all(
-    learner: HPN, stream: TaskStream, between: Callable[[int], None] = lambda index: None
+    learner: PaperHPN | SolvedHPN, stream: TaskStream, between: Callable[[int], None] = lambda index: None
 ) -> RetentionReport:
     study = RetentionStudy(learner, stream)
     for index in range(len(stream)):
@@ -48,7 +48,7 @@ def study_all(
     return study.report()
 
 
-def ask(learner: HPN, stream: TaskStream, task: int) -> tuple[np.ndarray, np.ndarray]:
+def ask(learner: PaperHPN, stream: TaskStream, task: int) -> tuple[np.ndarray, np.ndarray]:
     """Representations and answers of all nodes of a task in a stream without edges between tasks."""
     graph = stream.task(task).graph
     query = Query(graph, torch.arange(graph.num_nodes), stream.classes[task], task=task)
@@ -63,10 +63,12 @@ def vectors_of(row: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("stream_choices", [{}, {"scenario": "class"}, {"edges": "seen"}])
 @pytest.mark.parametrize(
-    "params", [CERTIFIED, {"epochs": 1}, {**CERTIFIED, "num_extractors": 1}], ids=["paper", "best", "one"]
+    "params",
+    [CERTIFIED, {**CERTIFIED, "slots": "means", "keep": "best"}, {**CERTIFIED, "num_extractors": 1}],
+    ids=["drawn", "means", "one"],
 )
 def test_certified_retention_is_proved(params: dict[str, Any], stream_choices: dict[str, Any]) -> None:
-    report = study_all(HPN(**params), TaskStream(make_graph(), **stream_choices))
+    report = study_all(PaperHPN(**params), TaskStream(make_graph(), **stream_choices))
     pairs = [(0, 1), (0, 2), (1, 2)]
     assert sorted((proof.task, proof.after) for proof in report.proofs) == pairs
     assert sorted((change.task, change.after) for change in report.changes) == pairs
@@ -78,12 +80,31 @@ def test_certified_retention_is_proved(params: dict[str, Any], stream_choices: d
         assert 0 <= change.shared <= change.nodes
     assert report.retention == "certified"
     assert report.is_proved
+    assert report.theorem is not None
     assert len(report.theorem) == 2
+
+
+@pytest.mark.parametrize("edges", ["within", "seen"])
+@pytest.mark.parametrize("tasks", [None, [[0, 1], [2], [3, 4, 5]]])
+def test_a_solved_network_is_proved_without_the_theorem(edges: Any, tasks: list[list[int]] | None) -> None:
+    stream = TaskStream(make_graph(), edges=edges, tasks=tasks)
+    report = study_all(SolvedHPN(width=50), stream)
+    sizes = [len(classes) * NODES for classes in stream.classes]
+    assert list(report.changes) == [
+        Change(task, after, sizes[task], 0, 0, 0, None) for task, after in [(0, 1), (0, 2), (1, 2)]
+    ]
+    assert all(proof.holds for proof in report.proofs)
+    assert report.is_proved
+    assert report.retention == "certified"
+    assert report.theorem is None
+    written = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert written["theorem"] is None
+    assert written["theorem_note"].startswith("Theorem 2 does not apply")
 
 
 def test_retention_as_the_paper_has_it_is_measured() -> None:
     """Against loops over nodes and prototypes."""
-    stream, learner = TaskStream(make_graph()), HPN(**BRIEF, num_selected=2)
+    stream, learner = TaskStream(make_graph()), PaperHPN(**BRIEF, num_selected=2)
     first: list[tuple[np.ndarray, np.ndarray]] = []
     expected = []
 
@@ -118,7 +139,7 @@ class Turning:
 
     def __init__(self) -> None:
         thresholds: dict[str, Any] = {"threshold_atomic": 0.1, "threshold_node": 0.2, "threshold_class": 0.4}
-        self._settings = HPN(**{**BRIEF, "dim": 2}, **thresholds).settings()
+        self._settings = PaperHPN(**{**BRIEF, "dim": 2}, **thresholds).settings()
         self.network_ = PrototypeNetwork(
             NUM_FEATURES, 2, num_extractors=3, num_slots=2, dim=2, thresholds=(0.1, 0.2, 0.4)
         )
@@ -155,10 +176,45 @@ def test_each_level_has_its_own_threshold(place: int) -> None:
         assert change == Change(0, 1, 2 * NODES, 2 * NODES, share * 2 * NODES, 0, 2 * NODES)
 
 
+class Solved:
+    """Answers the same about every node, with prototypes at fixed positions: two values."""
+
+    def __init__(self) -> None:
+        self.values = torch.tensor([0.25, -0.5])
+
+    def settings(self) -> object:
+        return object()
+
+    def represent(self, query: Query) -> Tensor:
+        return self.values.repeat(len(query.nodes), 1)
+
+    def predict(self, query: Query) -> Tensor:
+        return torch.zeros(len(query.nodes), dtype=torch.long)
+
+    def predict_scores(self, query: Query) -> Tensor:
+        return self.represent(query)
+
+    def is_certified(self, task: int) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("values", [[0.25, -0.5000001], [0.25, -0.5, 0.0]])
+def test_every_difference_of_a_solved_network_is_another_prototype(values: list[float]) -> None:
+    learner, stream = Solved(), TaskStream(make_graph())
+    study = RetentionStudy(learner, stream)
+    study.after_task(0)
+    learner.values = torch.tensor(values)
+    study.after_task(1)
+    report = study.report()
+    assert report.changes == (Change(0, 1, 2 * NODES, 2 * NODES, 2 * NODES, 0, None),)
+    assert not report.proofs[0].holds
+    assert not report.is_proved
+
+
 @pytest.mark.parametrize(("amount", "is_seen"), [(1e-7, False), (5.0, True)])
 def test_a_proof_fails_if_anything_a_task_uses_is_moved(amount: float, is_seen: bool) -> None:
     """Even if no answer changes: what answers depend on is not what it was."""
-    learner, stream = HPN(**CERTIFIED), TaskStream(make_graph())
+    learner, stream = PaperHPN(**CERTIFIED), TaskStream(make_graph())
 
     def tamper(index: int) -> None:
         if index == 1:
@@ -184,7 +240,7 @@ def test_the_same_answers_are_no_proof_without_a_certificate_nor_the_other_way_r
 
 
 def test_the_theorem_is_checked_with_the_extractors_after_the_second_task() -> None:
-    learner, stream = HPN(**BRIEF), TaskStream(make_graph())
+    learner, stream = PaperHPN(**BRIEF), TaskStream(make_graph())
     expected, features = [], [stream.task(index).graph.x.double().numpy() for index in range(3)]
 
     def note(index: int) -> None:
@@ -208,7 +264,7 @@ def test_the_theorem_is_checked_with_the_extractors_after_the_second_task() -> N
 
 
 def test_a_network_that_is_too_narrow_for_the_theorem() -> None:
-    report = study_all(HPN(**{**BRIEF, "dim": 2}), TaskStream(make_graph()))
+    report = study_all(PaperHPN(**{**BRIEF, "dim": 2}), TaskStream(make_graph()))
     for condition in report.theorem:
         assert condition.eigenvalue == 0.0
         assert not condition.is_satisfied
@@ -224,7 +280,7 @@ def test_prototypes_are_touched_although_the_condition_is_met(num_extractors: in
     x[of_second] = 3 * graph.x[graph.y // 2 == 0]
     graph = Graph.build("tripled", x=x, links=graph.edge_index, y=graph.y, class_order=range(6))
     stream = TaskStream(graph, tasks=[[0, 1], [2, 3]])
-    report = study_all(HPN(**{**BRIEF, "num_extractors": num_extractors}), stream)
+    report = study_all(PaperHPN(**{**BRIEF, "num_extractors": num_extractors}), stream)
     (condition,), (change,) = report.theorem, report.changes
     assert condition.is_satisfied
     assert condition.reasons == ()
@@ -235,7 +291,7 @@ def test_prototypes_are_touched_although_the_condition_is_met(num_extractors: in
 
 def test_edges_to_earlier_tasks_void_the_proof() -> None:
     stream = TaskStream(make_graph(scale=1000.0), edges="seen")
-    report = study_all(HPN(**BRIEF), stream)
+    report = study_all(PaperHPN(**BRIEF), stream)
     x = [TaskStream(make_graph(scale=1000.0)).task(index).graph.x.double() for index in range(3)]
     for index, condition in enumerate(report.theorem):
         assert condition.distance == pytest.approx(float(torch.cdist(x[index], x[index + 1]).min()))
@@ -252,12 +308,13 @@ def test_streams_may_show_earlier_nodes_without_an_edge_to_them() -> None:
     source, target = graph.y[graph.edge_index] // 2
     links = graph.edge_index[:, source == target]
     apart = Graph.build("apart", x=graph.x, links=links, y=graph.y, class_order=range(6))
-    report = study_all(HPN(**BRIEF), TaskStream(apart, edges="seen"))
+    report = study_all(PaperHPN(**BRIEF), TaskStream(apart, edges="seen"))
     assert all(condition.neighbors_stay for condition in report.theorem)
 
 
 def test_means_over_neighbours_are_no_nodes() -> None:
-    report = study_all(HPN(epochs=0, dim=8), TaskStream(make_graph(scale=1000.0)))
+    params = {**BRIEF, "dim": 8, "slots": "means"}
+    report = study_all(PaperHPN(**params), TaskStream(make_graph(scale=1000.0)))
     for condition in report.theorem:
         assert not condition.slots_are_nodes
         assert any("means over neighbours" in reason for reason in condition.reasons)
@@ -267,7 +324,7 @@ def test_nodes_in_no_split_count_as_well() -> None:
     place = torch.arange(6 * NODES) % NODES
     masks = Masks(train=place < 6, val=(place >= 6) & (place < 9), test=(place >= 9) & (place < 12))
     for edges in ("within", "seen"):
-        report = study_all(HPN(**BRIEF), TaskStream(make_graph(masks=masks), edges=edges))
+        report = study_all(PaperHPN(**BRIEF), TaskStream(make_graph(masks=masks), edges=edges))
         assert {change.nodes for change in report.changes} == {2 * NODES}
 
 
@@ -277,14 +334,14 @@ def test_levels_that_are_not_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
         found = []
         for at_once in (1 << 14, 7):
             monkeypatch.setattr(retention, "VECTORS_AT_ONCE", at_once)
-            found.append(study_all(HPN(**BRIEF, levels=cast("Any", levels)), TaskStream(make_graph())))
+            found.append(study_all(PaperHPN(**BRIEF, levels=cast("Any", levels)), TaskStream(make_graph())))
         assert found[0] == found[1]
         assert any(change.rematched for change in found[0].changes)
 
 
 def test_the_study_changes_nothing() -> None:
     for params in (BRIEF, CERTIFIED):
-        stream, watched, alone = TaskStream(make_graph()), HPN(**params), HPN(**params)
+        stream, watched, alone = TaskStream(make_graph()), PaperHPN(**params), PaperHPN(**params)
         study_all(watched, stream)
         for index in range(3):
             alone.fit_task(stream.task(index))
@@ -294,13 +351,13 @@ def test_the_study_changes_nothing() -> None:
 
 
 def test_a_single_task_has_nothing_to_forget() -> None:
-    stream, learner = TaskStream(make_graph(), tasks=[[0, 1]]), HPN(**CERTIFIED)
+    stream, learner = TaskStream(make_graph(), tasks=[[0, 1]]), PaperHPN(**CERTIFIED)
     report = study_all(learner, stream)
     assert (report.theorem, report.changes, report.proofs) == ((), (), ())
 
 
 def test_tasks_out_of_order() -> None:
-    stream, learner = TaskStream(make_graph(), tasks=[[0, 1], [2, 3]]), HPN(**BRIEF)
+    stream, learner = TaskStream(make_graph(), tasks=[[0, 1], [2, 3]]), PaperHPN(**BRIEF)
     study = RetentionStudy(learner, stream)
     learner.fit_task(stream.task(0))
     with pytest.raises(ConfigError, match="task 1 is out of order: task 0 is next"):
@@ -316,7 +373,7 @@ def test_tasks_out_of_order() -> None:
 
 
 def test_a_learner_without_representations(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, learner = TaskStream(make_graph()), HPN(**BRIEF)
+    stream, learner = TaskStream(make_graph()), PaperHPN(**BRIEF)
     learner.fit_task(stream.task(0))
     monkeypatch.setattr(learner, "represent", lambda query: None)
     with pytest.raises(ConfigError, match="no representation of task 0"):
@@ -324,7 +381,7 @@ def test_a_learner_without_representations(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_report_can_be_written_down() -> None:
-    report = study_all(HPN(**CERTIFIED), TaskStream(make_graph()))
+    report = study_all(PaperHPN(**CERTIFIED), TaskStream(make_graph()))
     written = json.loads(json.dumps(report.to_json(), allow_nan=False))
     assert written["retention"] == "certified"
     assert written["is_proved"] is True

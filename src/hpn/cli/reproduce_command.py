@@ -48,6 +48,10 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
     ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="WORD", help="Run the rows of this method or preset; all other rows stay."),
+    ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; default all cores.")] = None,
@@ -78,6 +82,7 @@ def reproduce(
         done = reproduction.reproduce(
             names,
             datasets=datasets,
+            only=only,
             seeds=5 if seeds is None and not seed else chosen_seeds(seeds, seed),
             workers=workers,
             ray=ray,

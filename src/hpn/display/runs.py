@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,7 @@ from hpn.report.comparison_table import (
     row_label,
     table_columns,
 )
+from hpn.report.wording import WITHIN_GIVES_AWAY, gives_task_away
 
 MOST_TASKS_IN_MATRIX = 12
 LEAST_NEEDED = (("paper", "OGB-Products"), ("parameters", ""), ("paper", "FM"), ("ARS", "%"), ("Δ", "AM"))
@@ -50,6 +52,7 @@ def print_result(result: dict[str, Any]) -> None:
         summary.add_row("recipe", result["recipe"])
     console.print(summary)
     console.print(_matrix_table(result))
+    _print_leak(console, result)
     console.print(Text(f"run folder: {result['out']}", style="dim"))
 
 
@@ -67,6 +70,7 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         if Measurement.get(console, console.options, table).maximum < console.width:
             break
     console.print(table)
+    _print_leak(console, comparison)
     for line in failures(comparison):
         console.print(Text(line, style="red"))
     console.print(Text(paper_note(comparison), style="dim"))
@@ -84,6 +88,11 @@ def _comparison_table(comparison: dict[str, Any], left_out: set[tuple[str, str]]
         style = "bold" if number in best else ""
         table.add_row(Text(row_label(row)), *row_cells(row, columns), style=style)
     return table
+
+
+def _print_leak(console: Console, asked: dict[str, Any]) -> None:
+    if gives_task_away(asked):
+        console.print(Text(WITHIN_GIVES_AWAY, style="yellow"))
 
 
 def print_tuned(tuned: dict[str, Any]) -> None:

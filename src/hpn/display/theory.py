@@ -101,7 +101,10 @@ def print_retention(study: dict[str, Any]) -> None:
     console = open_console()
     head = f"· {study['retention']} retention, {study['edges']} edges, seed {study['seed']}"
     console.print(Text(f"hpn on {study['dataset']}", style="bold"), Text(head))
-    _print_theorem(console, study["theorem"])
+    if study["theorem"] is None:
+        console.print(Text(study["theorem_note"]))
+    else:
+        _print_theorem(console, study["theorem"])
     table = _table(
         "nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers"
     )
@@ -163,8 +166,10 @@ def _size(part: dict[str, Any]) -> str:
     return f"{_count(part['parameters'])} numbers, {_count(part['bytes'])} bytes"
 
 
-def _count(number: int) -> str:
-    """A whole number, by its power of ten if it is longer than anyone reads."""
+def _count(number: int | None) -> str:
+    """A whole number, by its power of ten if it is longer than anyone reads; a dash if there is none."""
+    if number is None:
+        return "–"
     if number < 10**15:
         return f"{number:,}"
     digits = str(number)

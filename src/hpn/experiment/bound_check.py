@@ -11,7 +11,7 @@ from hpn.errors import RunFolderError
 from hpn.experiment.checkpoint import load_checkpoint
 from hpn.experiment.folder import CONFIG, RESULT, read_json
 from hpn.learners import HPN, LEARNERS
-from hpn.theory.memory import LEVELS
+from hpn.learners.hpn import PaperHPN, SolvedHPN
 
 ROUNDING = 1e-6
 """Of a cosine between two vectors kept in single precision."""
@@ -24,8 +24,8 @@ def check_run(run: Path | str) -> dict[str, Any]:
 
     Three things are looked at: after every task, the number of prototypes of each level against the
     theorem's bound and against that for a single code; as far as states were kept, whether the prototypes
-    of each level really are a code; and in ``certified`` retention, whether all that the predictions for each
-    task depend on is as it was when the task was learned.
+    of each level really are a code; and unless retention is ``paper``, whether all that the predictions for
+    each task depend on is as it was when the task was learned.
 
     Args:
         run: The folder of a run of ``hpn``.
@@ -44,7 +44,7 @@ def check_run(run: Path | str) -> dict[str, Any]:
         raise RunFolderError(f"{folder} is no run folder: it has no {CONFIG}")
     if LEARNERS.get(config.get("method")) is not HPN:
         raise RunFolderError(f"{folder} is a run of {config.get('method')}, which has no prototypes to count")
-    learner = HPN(**config["params"])
+    learner = _make(config["params"])
     seeds = sorted(int(path.name.removeprefix("seed-")) for path in folder.glob("seed-*"))
     growth, codes, certificates = [], [], []
     one_set = replace(learner.memory_bound, in_one_set=True)
@@ -53,7 +53,7 @@ def check_run(run: Path | str) -> dict[str, Any]:
         saved = load_checkpoint(part) or {}
         growth += _counts(seed, saved.get("growth") or (read_json(part / RESULT) or {}).get("growth") or [])
         if saved:
-            fitted = HPN(seed=seed, **config["params"])
+            fitted = _make({**config["params"], "seed": seed})
             fitted.load_state_dict(saved["learner"])
             codes += list(_codes(seed, fitted))
             certificates += list(_certificates(seed, fitted))
@@ -89,6 +89,12 @@ def check_run(run: Path | str) -> dict[str, Any]:
     }
 
 
+def _make(params: Row) -> PaperHPN | SolvedHPN:
+    learner = LEARNERS["hpn"](**params)
+    assert isinstance(learner, PaperHPN | SolvedHPN)  # noqa: S101  (every preset is one of them)
+    return learner
+
+
 def _counts(seed: int, steps: list[Row]) -> list[Row]:
     return [
         {"seed": seed, "task": task, "prototypes": step["prototypes"]}
@@ -97,10 +103,10 @@ def _counts(seed: int, steps: list[Row]) -> list[Row]:
     ]
 
 
-def _codes(seed: int, learner: HPN) -> Iterator[Row]:
-    for level, book in zip(LEVELS, learner.network_.books_in_use, strict=False):
-        limit = 1 - book.threshold
-        closest = book.closest_cosine()
+def _codes(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
+    for level, codebook in learner.codebooks.items():
+        limit = 1 - codebook.threshold
+        closest = codebook.closest_cosine()
         yield {
             "seed": seed,
             "level": level,
@@ -110,8 +116,8 @@ def _codes(seed: int, learner: HPN) -> Iterator[Row]:
         }
 
 
-def _certificates(seed: int, learner: HPN) -> Iterator[Row]:
-    if learner.settings().retention == "certified":
+def _certificates(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
+    if isinstance(learner, SolvedHPN) or learner.settings().retention == "certified":
         for task in range(len(learner.certificates_)):
             yield {"seed": seed, "task": task, "holds": learner.is_certified(task)}
 

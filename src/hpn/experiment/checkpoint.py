@@ -38,7 +38,8 @@ def save_checkpoint(folder: Path, content: Mapping[str, Any]) -> None:
     digest = hashlib.sha256(payload).hexdigest()
     file = f"state-{digest[:16]}.safetensors"
     write_atomic(folder / file, payload)
-    write_json(folder / NAME, {"format": FORMAT, "tensors": file, "sha256": digest, "content": tree})
+    header = {"format": FORMAT, "tensors": file, "sha256": digest, "content_sha256": _digest(tree)}
+    write_json(folder / NAME, {**header, "content": tree})
     for old in folder.glob("state-*.safetensors"):
         if old.name != file:
             old.unlink()
@@ -55,7 +56,7 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         header = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, "it is not JSON") from error
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         raise _damaged(path, "it has no format number")
@@ -68,12 +69,19 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         payload = (folder / header["tensors"]).read_bytes()
         if hashlib.sha256(payload).hexdigest() != header["sha256"]:
             raise _damaged(path, f"{header['tensors']} is not what was written")
+        if header.get("content_sha256", _digest(header["content"])) != _digest(header["content"]):
+            raise _damaged(path, "it is not what was written")
         content = _join(header["content"], load_tensors(payload))
-    except (OSError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     if not isinstance(content, dict):
         raise _damaged(path, "it has no content")
     return content
+
+
+def _digest(tree: Any) -> str:
+    read = json.loads(json.dumps(tree))  # as it will be read: names are text
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
 def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:

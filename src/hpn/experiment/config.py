@@ -165,6 +165,7 @@ def resolve_config(
         params = resolve_params(
             learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
         )
+    learner(**params).effective_params()  # refuses what does not apply, before anything is loaded
     graph = find_loader(dataset, data_root)(**data_options)
     plan = plan_tasks(graph, tasks, classes_per_task)
     split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written

@@ -10,7 +10,8 @@ from hpn.experiment.config import resolve_config
 from hpn.experiment.determinism import deterministic
 from hpn.experiment.runner import learn_tasks
 from hpn.experiment.watch import Watcher
-from hpn.learners import HPN, Learner, Observer, Progress
+from hpn.learners import Learner, Observer, Progress
+from hpn.learners.hpn import PaperHPN, SolvedHPN
 from hpn.theory.retention import RetentionStudy
 
 
@@ -44,7 +45,7 @@ def study_retention(
     config, graph = resolve_config(dataset, method="hpn", data_root=root, **choices)
     watcher = watcher or Watcher()
     learner, stream = config.make_learner(seed), config.make_stream(graph, seed)
-    assert isinstance(learner, HPN)  # noqa: S101  (that is the method)
+    assert isinstance(learner, PaperHPN | SolvedHPN)  # noqa: S101  (that is the method)
     study = RetentionStudy(learner, stream)
     matrix = []
     with deterministic(graph):

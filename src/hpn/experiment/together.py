@@ -89,7 +89,13 @@ def check_shared(config: RunConfig, processes: Processes, *, views: bool) -> Non
         return
     own = config.to_json()
     theirs = processes.lead(lambda: own)  # before anything that may fail in one process and not in another
-    if not LEARNERS[config.method].shares_batches:
+    kind = LEARNERS[config.method]
+    if kind.shares_batches and not kind(**config.params).shares_batches:  # a preset that does not
+        raise ConfigError(
+            f"{config.method} with the preset {config.params['preset']} learns in one process; "
+            "with torchrun, choose --set preset=paper or --set preset=large"
+        )
+    if not kind.shares_batches:
         able = ", ".join(name for name, learner in LEARNERS.items() if learner.shares_batches)
         raise ConfigError(
             f"{config.method} runs in one process; with torchrun, --method must be one of: {able} "

@@ -41,7 +41,8 @@ class TunePlan:
     @property
     def defaults(self) -> Settings:
         """The settings of the first trial."""
-        return {name: self.config.params[name] for name in self.space}
+        effective = self.config.effective_params()
+        return {name: effective[name] for name in self.space}
 
     def noise(self, am: float) -> float:
         """Standard error of an accuracy mean in per cent that comes from so many validation nodes.
@@ -102,6 +103,11 @@ def make_plan(
     learner = LEARNERS[config.method]
     check_space(learner)
     space = {name: choice for name, choice in learner.search_space.items() if name not in fixed}
+    for name, choice in space.items():
+        try:
+            learner(**{**config.params, name: choice.values[0]}).effective_params()
+        except ConfigError as error:
+            raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
     stream = config.make_stream(graph, 0)
     counts = [len(stream.task(index).val) for index in range(len(stream))]
     for index, count in enumerate(counts):

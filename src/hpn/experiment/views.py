@@ -62,6 +62,9 @@ def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
         share = np.sort(share[: MAX_NODES // len(stream)])
         rows.append(represented.numpy()[share])
         labels.append(key.y.numpy()[share])
+    # What a task with fewer classes has fewer of is 0: neutral.
+    widest = max(part.shape[1] for part in rows)
+    rows = [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in rows]
     x, y = np.concatenate(rows).astype(np.float64), np.concatenate(labels)
     return {
         "after": after,

@@ -15,7 +15,7 @@ from hpn.learners.ridge import Ridge
 from hpn.learners.twp import TWP
 
 LEARNERS: dict[str, type[Learner]] = {
-    "hpn": HPN,
+    "hpn": HPN,  # type: ignore[type-abstract]
     "finetune": FineTune,
     "ewc": EWC,
     "lwf": LwF,

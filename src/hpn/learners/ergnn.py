@@ -23,7 +23,7 @@ from hpn.learners.experiences import cover, influence, nearest_to_mean
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.learners.replay import Replay
-from hpn.nn.propagation import Features
+from hpn.nn.encoder import Features
 from hpn.nn.subgraphs import take_rows
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Task

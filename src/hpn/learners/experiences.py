@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hpn.nn.propagation import Features
+from hpn.nn.encoder import Features
 
 MOST_COMPARED = 2_000
 """Nodes that a node is compared with at most, evenly spaced; tasks come in a drawn order."""

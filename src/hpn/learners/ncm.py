@@ -15,9 +15,8 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.nn import smooth
 from hpn.nn.device import CPU
-from hpn.nn.propagation import Features, Normalization
+from hpn.nn.encoder import Features, Normalization, Slots, see
 from hpn.streams import Query, Task
 
 DEFAULT_HOPS = 2
@@ -31,7 +30,7 @@ class NCM(Learner):
 
     Args:
         max_hops: The most hops tried.
-        normalization: ``sym`` or ``row``; see :func:`hpn.nn.smooth`.
+        normalization: ``sym`` or ``row``; see :class:`hpn.nn.encoder.Slots`.
         temperature: Turns cosines into probabilities; the answer does not depend on it unless a group's
             task is inferred.
         seed: Unused; every learner has one.
@@ -64,35 +63,32 @@ class NCM(Learner):
 
     def _learn(self, task: Task, observer: Observer) -> None:
         first = task.index == 0
-        graph = task.graph
-        hops = self.max_hops if first else self.hops_
-        layers = list(smooth(graph.x, graph.edge_index, hops, self.normalization))
+        slots = see(task.graph, self.normalization)
         if first:
             self.means_ = torch.zeros(0, self.num_features_, device=CPU)
-            self.hops_ = self._choose_hops(layers, task)
-        means = _class_means(layers[self.hops_], task)
+            self.hops_ = self._choose_hops(slots, task)
+        means = _class_means(slots, self.hops_, task)
         self.means_ = torch.cat([self.means_, means])
         self.in_progress_ = False
         self._step_done(observer, Progress(task.index, 1, 1))
 
-    def _choose_hops(self, layers: list[Features], task: Task) -> int:
+    def _choose_hops(self, slots: Slots, task: Task) -> int:
         """Fewest hops with the best accuracy on validation nodes."""
         if len(task.val) == 0 or len(task.classes) == 1:
             return min(DEFAULT_HOPS, self.max_hops)
         order = torch.tensor(task.classes, device=CPU)
         val = task.val.numpy()
         accuracies = []
-        for features in layers:
-            cosine = _cosine(features[val], _class_means(features, task))
+        for hop in range(self.max_hops + 1):
+            cosine = _cosine(slots.smoothed(hop, val), _class_means(slots, hop, task))
             accuracies.append((order[cosine.argmax(dim=1)] == task.val_y).float().mean().item())
         return int(np.argmax(accuracies))
 
     def _scores(self, query: Query) -> Tensor:
-        graph = query.graph
-        *_, features = smooth(graph.x, graph.edge_index, self.hops_, self.normalization)
+        features = see(query.graph, self.normalization).smoothed(self.hops_, query.nodes.numpy())
         position = {label: at for at, label in enumerate(self.classes_)}
         means = self.means_[[position[label] for label in query.classes]]
-        cosine = _cosine(features[query.nodes.numpy()], means)
+        cosine = _cosine(features, means)
         return (cosine / self.temperature).log_softmax(dim=1)
 
     def _state(self) -> State:
@@ -103,12 +99,12 @@ class NCM(Learner):
         self.hops_ = state["hops"]
 
 
-def _class_means(features: Features, task: Task) -> Tensor:
+def _class_means(slots: Slots, hop: int, task: Task) -> Tensor:
     """Unit mean of the training nodes of each class."""
     means = []
     for label in task.classes:
         members = task.train[task.train_y == label].numpy()
-        means.append(np.asarray(features[members].mean(axis=0)).ravel())
+        means.append(np.asarray(slots.smoothed(hop, members).mean(axis=0)).ravel())
     return _unit(torch.from_numpy(np.stack(means)).float())
 
 

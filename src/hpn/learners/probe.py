@@ -18,9 +18,8 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.nn import smooth
 from hpn.nn.device import CPU
-from hpn.nn.propagation import Features, Normalization
+from hpn.nn.encoder import Features, Normalization, see
 from hpn.streams import Query, Task
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -36,7 +35,7 @@ class Probe(Learner):
 
     Args:
         max_hops: The most hops tried.
-        normalization: ``sym`` or ``row``; see :func:`hpn.nn.smooth`.
+        normalization: ``sym`` or ``row``; see :class:`hpn.nn.encoder.Slots`.
         max_iter: Iterations of the solver at most.
         seed: Unused; every learner has one.
 
@@ -75,14 +74,14 @@ class Probe(Learner):
             self.weights_, self.biases_, self.hops_, self.strengths_ = [], [], [], []
         train, val = task.train.numpy(), task.val.numpy()
         best: tuple[tuple[float, float], Any, int, float] | None = None
-        graph = task.graph
-        layers = smooth(graph.x, graph.edge_index, self.max_hops, self.normalization)
-        for hops, features in enumerate(layers):
+        slots = see(task.graph, self.normalization)
+        for hops in range(self.max_hops + 1):
+            x, x_val = slots.smoothed(hops, train), slots.smoothed(hops, val)
             for strength in STRENGTHS if len(task.classes) > 1 else ():
                 if len(val) == 0 and (hops, strength) != (DEFAULT_HOPS, DEFAULT_STRENGTH):
                     continue
-                model = self._fit_classifier(features[train], task.train_y.numpy(), strength)
-                score = _validate(model, features[val], task.val_y.numpy())
+                model = self._fit_classifier(x, task.train_y.numpy(), strength)
+                score = _validate(model, x_val, task.val_y.numpy())
                 if best is None or score > best[0]:
                     best = (score, model, hops, strength)
         self._keep(task, best)
@@ -122,14 +121,10 @@ class Probe(Learner):
 
     def _scores(self, query: Query) -> Tensor:
         tasks = range(len(self.tasks_)) if query.task is None else (query.task,)
-        needed = max(self.hops_[task] for task in tasks)
-        nodes = query.nodes.numpy()
-        graph = query.graph
-        layers = smooth(graph.x, graph.edge_index, needed, self.normalization)
-        features = [layer[nodes] for layer in layers]
+        slots, nodes = see(query.graph, self.normalization), query.nodes.numpy()
         by_class: dict[int, Tensor] = {}
         for task in tasks:
-            scores = self._task_scores(features[self.hops_[task]], task)
+            scores = self._task_scores(slots.smoothed(self.hops_[task], nodes), task)
             confidence = (2 * scores).logsumexp(dim=1, keepdim=True)
             by_class.update(zip(self.tasks_[task], (scores + confidence).unbind(dim=1), strict=True))
         return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)

@@ -19,15 +19,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.nn import smooth
 from hpn.nn.device import CPU
-from hpn.nn.propagation import Features, Normalization
+from hpn.nn.encoder import Normalization, see
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import GraphView, Query, Task
 
@@ -51,7 +49,7 @@ class Ridge(Learner):
 
     Args:
         max_hops: The farthest hop K.
-        normalization: ``sym`` or ``row``; see :func:`hpn.nn.smooth`.
+        normalization: ``sym`` or ``row``; see :class:`hpn.nn.encoder.Slots`.
         width: Random features.
         strength: λ as a multiple of the mean squared length of (weighted) h over training nodes.
         balance: β: with 0 every node weighs the same, with 1 every class.
@@ -135,16 +133,10 @@ class Ridge(Learner):
 
     def _encode(self, graph: GraphView, nodes: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield h of some of ``nodes`` after the other, with which of them these are; in float64."""
-        layers = smooth(graph.x, graph.edge_index, self.max_hops, self.normalization)
-        hops = [_scale_rows(layer[nodes.numpy()]) for layer in layers]
-        generator = torch.Generator(CPU).manual_seed(self.seed)
-        shape = (self.num_features_, self.width)
-        draws = [torch.randn(shape, generator=generator, device=CPU).numpy() for _ in hops]
-        projections = [2.0 ** (hop - self.max_hops) * draw for hop, draw in enumerate(draws)]
+        slots, numbers = see(graph, self.normalization), nodes.numpy()
         for start in range(0, len(nodes), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            projected = [np.asarray(x[rows] @ p) for x, p in zip(hops, projections, strict=True)]
-            hidden = np.maximum(sum(projected), 0).astype(np.float64)
+            (hidden,) = slots.layers([self.max_hops], numbers[rows], self.width, self.seed)
             yield rows, np.hstack([hidden, np.ones((len(hidden), 1))])
 
     def _solve(self) -> Tensor:
@@ -171,10 +163,3 @@ class Ridge(Learner):
         self.sums_ = state["sums"].clone()
         self.num_rows_ = state["num_rows"]
         self.weights_ = self._solve()
-
-
-def _scale_rows(features: Features) -> Features:
-    """Rows of length 1; rows of zeros stay zero. Sparse features stay sparse."""
-    squares = features.multiply(features) if hasattr(features, "multiply") else features**2
-    length = np.sqrt(np.asarray(squares.sum(axis=1))).ravel()
-    return sp.diags_array(1 / np.maximum(length, 1e-12)) @ features

@@ -9,7 +9,6 @@ from hpn.nn.backbones import (
     grow_outputs,
     make_backbone,
 )
-from hpn.nn.propagation import smooth
 from hpn.nn.subgraphs import Adjacency, Subgraph, SubgraphCutter
 
 __all__ = [
@@ -23,5 +22,4 @@ __all__ = [
     "SubgraphCutter",
     "grow_outputs",
     "make_backbone",
-    "smooth",
 ]

@@ -38,14 +38,12 @@ class Selection:
     Args:
         node: Its node extractors.
         structure: Its structure extractors.
-        reach: The hop whose mean fills its structure slot, where a task has its own; else 0.
         visible: Prototypes of each level that existed when it was learned.
         lengths: Usual length of its atomic embeddings, one a slot.
     """
 
     node: tuple[int, ...]
     structure: tuple[int, ...]
-    reach: int = 0
     visible: Visible | None = None
     lengths: tuple[float, ...] = ()
 
@@ -55,7 +53,6 @@ class Selection:
         return cls(
             node=tuple(entry["node"]),
             structure=tuple(entry["structure"]),
-            reach=entry["reach"],
             visible=None if entry["visible"] is None else tuple(entry["visible"]),
             lengths=tuple(entry["lengths"]),
         )

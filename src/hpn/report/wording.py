@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hpn.report.results import Result
 
@@ -18,6 +19,11 @@ EDGES = {
     "within": "only edges between nodes of the same task are kept",
     "seen": "edges between all nodes seen so far are kept",
 }
+
+WITHIN_GIVES_AWAY = (
+    "Edges within a task give the task away: a node is connected to nodes of its own task only. "
+    "Without a task, compare with --edges seen."
+)
 
 TERMS = (
     (
@@ -104,7 +110,13 @@ def explanation(result: Result) -> str:
         (result["evaluate"].capitalize(), EVALUATIONS.get(result["evaluate"])),
         (f"Edges {result['edges']}", EDGES.get(result["edges"])),
     ]
-    return " ".join(f"{name}: {meaning}." for name, meaning in known if meaning)
+    text = " ".join(f"{name}: {meaning}." for name, meaning in known if meaning)
+    return f"{text} {WITHIN_GIVES_AWAY}" if gives_task_away(result) else text
+
+
+def gives_task_away(result: Mapping[str, Any]) -> bool:
+    """Whether no task is given, but edges tell it."""
+    return bool(result["edges"] == "within" and result["evaluate"] != "oracle")
 
 
 def headline(results: Sequence[Result]) -> str:

@@ -65,11 +65,14 @@ def memory_is_bounded(section: Section) -> Finding | None:
 
 
 def _most_held(case: Case) -> list[tuple[str, float, float]]:
-    """What is held, the most of it after any task, and its bound; nothing if a number is missing."""
+    """What is held, the most of it after any task, and its bound; nothing if a number is missing.
+
+    Parameters are left out where they have no bound.
+    """
     growth, bounds, limit = (case.get(key) for key in ("growth", "bounds", "parameter_bound"))
-    if not growth or not bounds or limit is None:
+    if not growth or not bounds:
         return []
-    held = [("parameters", [entry["parameters"] for entry in growth], limit)]
+    held = [] if limit is None else [("parameters", [entry["parameters"] for entry in growth], limit)]
     for level, bound in bounds.items():
         counts = [(entry["most_prototypes"] or {}).get(level) for entry in growth]
         held.append((f"{level} prototypes", counts, bound))

@@ -166,7 +166,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Theorem “Upper bounds on numbers of prototypes” and figure “dynamics of memory consumption of HPNs”",
         "memory",
         "For every preset of HPN and after every task, the largest number of prototypes of any seed is at "
-        "most its bound at each level, and the mean number of parameters at most theirs.",
+        "most its bound at each level, and the mean number of parameters at most theirs. The preset best has "
+        "no bound on parameters: its extractors grow with the classes.",
         rivals.memory_is_bounded,
         by_preset=False,
     ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.errors import DataError
+from hpn.errors import ConfigError, DataError
 from hpn.experiment.cell_runs import CellRun
 from hpn.experiment.config import seed_words
 from hpn.experiment.files import write_atomic
@@ -34,6 +34,11 @@ _MEASURED = (
 
 def make_section(planned: PlannedSection) -> Content:
     """What an experiment measured on one data set."""
+    return {**_head(planned), "cases": [_case(case, run, planned.dataset) for case, run in planned.cases]}
+
+
+def _head(planned: PlannedSection) -> Content:
+    """All that is known of a section before anything has run."""
     first = planned.cases[0][1]
     config = first.config
     return {
@@ -45,8 +50,27 @@ def make_section(planned: PlannedSection) -> Content:
         "is_paper_protocol": published_cell(planned.dataset, "hpn", None) is not None,
         "command": _command(planned, first.seeds),
         "versions": config.versions,
-        "cases": [_case(case, run, planned.dataset) for case, run in planned.cases],
     }
+
+
+def check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
+    """Check that the rows of these sections can take the place of rows that earlier calls have left.
+
+    Raises:
+        ConfigError: If a page has no such section, or one with other seeds, nodes or tasks.
+    """
+    for planned in sections:
+        name, head = planned.experiment.name, _head(planned)
+        place = f"{name} on {head['dataset']}"
+        kept = contents.get(name, {"sections": []})["sections"]
+        section = next((section for section in kept if section["dataset"] == head["dataset"]), None)
+        if section is None:
+            raise ConfigError(f"{place} is on no page yet; run it without --only first")
+        if section["seeds"] != head["seeds"]:
+            there, asked = (", ".join(map(str, seeds)) for seeds in (section["seeds"], head["seeds"]))
+            raise ConfigError(f"{place} has seeds {there} on its page, not {asked}; --only needs the same")
+        if any(section[key] != head[key] for key in ("nodes", "classes", "tasks")):
+            raise ConfigError(f"{place} has other nodes or tasks on its page; run it without --only")
 
 
 def read_contents(folder: Path) -> dict[str, Content]:
@@ -68,11 +92,30 @@ def read_contents(folder: Path) -> dict[str, Content]:
     return found
 
 
-def add_sections(content: Content | None, name: str, sections: Sequence[Content]) -> Content:
-    """Put sections into what is there: those of the same data set are replaced, others stay."""
+def add_sections(
+    content: Content | None, name: str, sections: Sequence[Content], *, rows_only: bool = False
+) -> Content:
+    """Put sections into what is there: those of the same data set are replaced, others stay.
+
+    Args:
+        content: What is there.
+        name: The experiment.
+        sections: What was run.
+        rows_only: Replace single rows, those of the same label, and keep the other rows of a section.
+    """
     kept = {section["dataset"]: section for section in (content or {}).get("sections", [])}
-    kept |= {section["dataset"]: section for section in sections}
+    for section in sections:
+        old = kept.get(section["dataset"])
+        kept[section["dataset"]] = _with_rows(old, section) if rows_only and old else section
     return {"schema": SCHEMA, "experiment": name, "sections": list(kept.values())}
+
+
+def _with_rows(section: Content, rerun: Content) -> Content:
+    """A section with rows of a later call, each of which tells how it was run."""
+    again = {key: rerun[key] for key in ("command", "versions")}
+    cases = {_compact(case["case"]): case for case in section["cases"]}
+    cases |= {_compact(case["case"]): {**case, "again": again} for case in rerun["cases"]}
+    return {**section, "cases": list(cases.values())}
 
 
 def write_content(folder: Path, content: Content) -> None:
@@ -121,7 +164,8 @@ def _separation(views: Sequence[Sequence[Mapping[str, Any]]]) -> list[Content]:
 
 def _command(planned: PlannedSection, seeds: Sequence[int]) -> str:
     words = ["hpn", "reproduce", planned.experiment.name, "--datasets", Path(planned.dataset).name]
-    return shlex.join([*words, *seed_words(seeds)])
+    words += seed_words(seeds)
+    return shlex.join([*words, "--only", planned.only] if planned.only else words)
 
 
 def _name(dataset: str) -> str:

@@ -15,7 +15,14 @@ from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import make_folder
 from hpn.experiment.runner import check_seeds
 from hpn.reproduction.claims import weigh_claims
-from hpn.reproduction.content import Content, add_sections, make_section, read_contents, write_content
+from hpn.reproduction.content import (
+    Content,
+    add_sections,
+    check_rows_fit,
+    make_section,
+    read_contents,
+    write_content,
+)
 from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 from hpn.reproduction.pages import Page, render_page
 from hpn.reproduction.plan import make_plan
@@ -30,6 +37,7 @@ def reproduce(
     names: str | Iterable[str],
     *,
     datasets: Sequence[str] | None = None,
+    only: str | None = None,
     seeds: int | Sequence[int] = 5,
     workers: int = 1,
     ray: str | None = None,
@@ -50,6 +58,8 @@ def reproduce(
     Args:
         names: Experiments, or ``all``; :data:`EXPERIMENTS` has them.
         datasets: Names or paths that each experiment runs on; by default its own, as far as they are on disk.
+        only: A method or a preset of ``hpn``, such as ``ewc`` or ``best``. Only its rows are run and
+            replaced; the other rows stay as an earlier call with the same seeds left them.
         seeds: How many seeds (0, 1, …), or which.
         workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
         ray: Address of a Ray cluster to run on instead.
@@ -83,7 +93,10 @@ def reproduce(
         runs=Path(runs),
         data_root=root,
         computing=computing,
+        only=only,
     )
+    if only is not None:
+        check_rows_fit(contents, plan.sections)
     make_folder(folder)
     with open_cluster(ray, computing) as cluster:
         if plan.cells:
@@ -93,7 +106,9 @@ def reproduce(
         sections = [make_section(part) for part in plan.sections if part.experiment is experiment]
         if not sections and experiment.name not in contents:
             continue
-        contents[experiment.name] = add_sections(contents.get(experiment.name), experiment.name, sections)
+        contents[experiment.name] = add_sections(
+            contents.get(experiment.name), experiment.name, sections, rows_only=only is not None
+        )
         write_content(folder, contents[experiment.name])
         _write(folder, render_page(contents[experiment.name], experiment.words()))
     abouts = {name: experiment.words() for name, experiment in EXPERIMENTS.items()}

@@ -12,7 +12,7 @@ from typing import Any
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.comparison_cells import Cell, choose_cells
-from hpn.learners.hpn_params import PRESETS
+from hpn.learners.hpn.presets import PRESETS
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 COEFFICIENTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -55,6 +55,12 @@ class Case:
             if key not in {"method", "backbone"} and value
         ]
         return " ".join(parts)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``--only`` knows it by: its method and, of ``hpn``, its preset."""
+        preset = self.label.get("preset") or self.settings.get("preset")
+        return (self.cell.method, preset) if preset else (self.cell.method,)
 
 
 @dataclass(frozen=True)
@@ -114,22 +120,22 @@ def _accuracy_matrices(graph: Graph) -> list[Case]:
 
 
 def _ablation_levels(graph: Graph) -> list[Case]:
+    """With the preset ``paper``: in ``best`` upper levels keep the order of evidence, so all are the same."""
     return [
         _hpn(
             graph,
-            preset,
-            {"preset": preset, "levels": levels},
+            "paper",
+            {"preset": "paper", "levels": levels},
             **({} if levels == "ANC" else {"levels": levels}),
         )
-        for preset in ("paper", "best")
         for levels in ("A", "AN", "ANC")
     ]
 
 
 def _ablation_losses(graph: Graph) -> list[Case]:
+    """With the preset ``paper``: ``best`` is solved and has no losses."""
     return [
-        _hpn(graph, preset, {"preset": preset, "losses": losses}, **settings)
-        for preset in ("paper", "best")
+        _hpn(graph, "paper", {"preset": "paper", "losses": losses}, **settings)
         for losses, settings in LOSSES.items()
     ]
 

@@ -17,7 +17,6 @@ Section = Mapping[str, Any]
 Case = Mapping[str, Any]
 Label = Mapping[str, Any]
 
-PRESETS = ("paper", "best")
 VERDICTS = {"within": "within 2 sd", "better": "better", "worse": "worse"}
 _SIGNED = {"fm"}
 
@@ -49,14 +48,6 @@ def case_label(label: Label) -> str:
 def safe_label(case: Case) -> str:
     """The name of a case, in Markdown."""
     return plain_markdown(case_label(case["case"]))
-
-
-def find_case(section: Section, **label: Any) -> Case | None:
-    """The case that is told apart by these values, if the section has it."""
-    return next(
-        (c for c in section["cases"] if all(c["case"].get(key) == value for key, value in label.items())),
-        None,
-    )
 
 
 def measured(section: Section) -> list[Case]:

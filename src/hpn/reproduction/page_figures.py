@@ -186,10 +186,9 @@ def view_figures(figures: Figures, section: Section) -> list[str]:
 
 
 def _short_label(case: Case) -> str:
-    """The name of a case, with a comma instead of brackets where there is little room for it."""
+    """The name of a case; what an ablation leaves in stands alone, as all are of one preset."""
     label = case["case"]
-    conf = label.get("levels") or label.get("losses")
-    return f"{conf}, {label['preset']}" if conf else case_label(label)
+    return label.get("levels") or label.get("losses") or case_label(label)
 
 
 def _value(case: Case | None, metric: str) -> Summary | None:

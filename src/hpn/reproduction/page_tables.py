@@ -15,12 +15,10 @@ from hpn.report.format import MISSING, count, decimal, plain_markdown, quantity,
 from hpn.report.results import mean_matrix, retaining_curve
 from hpn.report.scales import plain
 from hpn.reproduction.page_cells import (
-    PRESETS,
     Case,
     Section,
     Verdicts,
     failure,
-    find_case,
     measured,
     metric_name,
     ours,
@@ -107,23 +105,15 @@ def metrics_table(section: Section) -> str:
 
 
 def ablation_table(verdicts: Verdicts, metric: str) -> str:
-    """One metric by what was left in: the preset ``paper``, the paper's number, the preset ``best``."""
-    section, key = verdicts.section, _ablated(verdicts.section)
-    has_paper = verdicts.has_paper(metric)
-    judged = ["Δ", "verdict"] if has_paper else []
-    heads = [metric_name(metric), *(["the paper"] if has_paper else [])]
-    for preset in PRESETS:
-        heads += [f"preset `{preset}`", *judged]
+    """One metric by what was left in, the paper's beside ours."""
+    key, has_paper = _ablated(verdicts.section), verdicts.has_paper(metric)
+    heads = [metric_name(metric), "ours", *(["the paper", "Δ", "verdict"] if has_paper else [])]
     rows = []
-    for conf in _confs(section):
-        cases = [find_case(section, preset=preset, **{key: conf}) for preset in PRESETS]
-        row = [plain_markdown(conf)]
+    for case in verdicts.section["cases"]:
+        row = [plain_markdown(case["case"][key]), ours(case, metric)]
         if has_paper:
-            first = next(case for case in cases if case)
-            row.append(paper_text(verdicts.paper(first, metric), metric))
-        for case in cases:
-            row.append(ours(case, metric))
-            row += verdict_texts(verdicts.find(case, metric) if case else None) if has_paper else []
+            row.append(paper_text(verdicts.paper(case, metric), metric))
+            row += verdict_texts(verdicts.find(case, metric))
         rows.append(row)
     return table(heads, rows)
 
@@ -132,17 +122,13 @@ def steps_table(verdicts: Verdicts) -> str:
     """What each step adds: differences seed by seed, mean ± standard error; the paper's between its means."""
     section, key = verdicts.section, _ablated(verdicts.section)
     metrics = [metric for metric in ("am", "fm") if verdicts.has_paper(metric)]
-    heads = ["step", *(f"{metric_name(m)}, preset `{preset}`" for preset in PRESETS for m in ("am", "fm"))]
-    heads += [f"{metric_name(metric)}, the paper" for metric in metrics]
+    heads = ["step", "AM, ours", "FM, ours", *(f"{metric_name(metric)}, the paper" for metric in metrics)]
+    cases = {case["case"][key]: case for case in section["cases"]}
     rows = []
-    for before, after in _steps(_confs(section)):
+    for before, after in _steps([*cases]):
+        ends = cases[before], cases[after]
         row = [f"{plain_markdown(before)} → {plain_markdown(after)}"]
-        for preset in PRESETS:
-            pair = [find_case(section, preset=preset, **{key: conf}) for conf in (before, after)]
-            row += [paired_difference(*(_score(case, metric) for case in pair)) for metric in ("am", "fm")]
-        ends = [
-            next(case for case in section["cases"] if case["case"][key] == conf) for conf in (before, after)
-        ]
+        row += [paired_difference(*(case[metric] for case in ends)) for metric in ("am", "fm")]
         for metric in metrics:
             low, high = (verdicts.paper(case, metric) for case in ends)
             row.append(decimal(high.mean - low.mean, signed=True) if low and high else MISSING)
@@ -166,18 +152,8 @@ def paired_difference(before: Summary | None, after: Summary | None) -> str:
     return f"{mean} ± {decimal(steps['std'] / math.sqrt(num))}" if num > 1 else mean
 
 
-def _score(case: Case | None, metric: str) -> Summary | None:
-    found: Summary | None = case[metric] if case else None
-    return found
-
-
 def _ablated(section: Section) -> str:
     return "levels" if "levels" in section["cases"][0]["case"] else "losses"
-
-
-def _confs(section: Section) -> list[str]:
-    key = _ablated(section)
-    return list(dict.fromkeys(case["case"][key] for case in section["cases"]))
 
 
 def _steps(confs: Sequence[str]) -> list[tuple[str, str]]:

@@ -190,8 +190,15 @@ _REMARKS: dict[str, list[str]] = {
         "A row is the moment after a task, a column the task tested. The paper prints a single run, without "
         "a standard deviation."
     ],
-    "ablation-levels": [f"Levels: A atomic, N node, C class. {_STEPS}"],
-    "ablation-losses": [f"Losses: cls classification, div diversity, dis distance. {_STEPS}"],
+    "ablation-levels": [
+        f"Levels: A atomic, N node, C class. {_STEPS}",
+        "Run with the preset `paper`: with `best` the levels cannot change the answer, by construction, "
+        "since its upper levels keep the order of the evidence that the atomic prototypes give.",
+    ],
+    "ablation-losses": [
+        f"Losses: cls classification, div diversity, dis distance. {_STEPS}",
+        "Run with the preset `paper`: `best` is solved in closed form and has no losses to leave out.",
+    ],
     "dynamics": [_PICTURE],
     "sensitivity-extractors": [_PICTURE],
     "sensitivity-threshold": [_PICTURE],
@@ -219,6 +226,7 @@ def _again(content: Content) -> list[str]:
         return blocks
     blocks.append(code(*(section["command"] for section in sections)))
     blocks.append(_versions(sections))
+    blocks += _reruns(sections)
     for section in sections:
         lines = []
         for case in section["cases"]:
@@ -228,11 +236,36 @@ def _again(content: Content) -> list[str]:
     return blocks
 
 
+def _reruns(sections: Sequence[Section]) -> list[str]:
+    """Which rows were run again by themselves, and how."""
+    commands: dict[str, None] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for section in sections:
+        for case in section["cases"]:
+            if again := case.get("again"):
+                commands[again["command"]] = None
+                key = safe_label(case), plain_markdown(_listed_versions(again["versions"]))
+                groups.setdefault(key, []).append(plain_markdown(section["dataset"]))
+    if not groups:
+        return []
+    return [
+        "Some rows are of later runs, with the same seeds; all others are as the commands above left them.",
+        code(*commands),
+        bullets(
+            f"{label} on {listed(datasets)}: {versions}." for (label, versions), datasets in groups.items()
+        ),
+    ]
+
+
+def _listed_versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
 def _versions(sections: Sequence[Section]) -> str:
     """Seeds and versions, once if they are the same everywhere."""
     groups: dict[str, list[str]] = {}
     for section in sections:
-        versions = ", ".join(f"{name} {version}" for name, version in section["versions"].items())
+        versions = _listed_versions(section["versions"])
         text = plain_markdown(f"seeds {', '.join(map(str, section['seeds']))}; {versions}.")
         groups.setdefault(text, []).append(plain_markdown(section["dataset"]))
     if len(groups) == 1:

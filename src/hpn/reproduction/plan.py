@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpn.datasets import CATALOG, Graph, default_data_root
+from hpn.errors import ConfigError, nearest
 from hpn.experiment import RunConfig, resolve_config
 from hpn.experiment.cell_runs import CellRun
 from hpn.experiment.comparison_cells import with_cell
@@ -16,12 +17,21 @@ from hpn.reproduction.experiments import Case, Experiment
 
 @dataclass(frozen=True)
 class PlannedSection:
-    """An experiment on one data set: its cases, each with the run that has its numbers."""
+    """An experiment on one data set: its cases, each with the run that has its numbers.
+
+    Args:
+        experiment: The experiment.
+        dataset: Name or path.
+        graph: What it holds.
+        cases: All cases of the experiment, or those of one method or preset.
+        only: That method or preset.
+    """
 
     experiment: Experiment
     dataset: str
     graph: Graph
     cases: Sequence[tuple[Case, CellRun]]
+    only: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ def make_plan(
     runs: Path,
     data_root: Path | None,
     computing: Computing = ON_CPU,
+    only: str | None = None,
 ) -> Plan:
     """Find out what the experiments need.
 
@@ -57,15 +68,17 @@ def make_plan(
         runs: Folder with the run folders.
         data_root: Folder with the data.
         computing: Where and how learners compute; by default on the CPU.
+        only: Method or preset that cases must have; by default all cases.
 
     Raises:
-        ConfigError: If a setting cannot be used.
+        ConfigError: If a setting cannot be used, or no case has the method or preset asked for.
         DataError: If data that was asked for cannot be loaded.
     """
     bases: dict[str, tuple[RunConfig, Graph]] = {}
     cells: dict[Path, CellRun] = {}
     planned: list[tuple[Experiment, str, list[tuple[Case, Path]]]] = []
     absent: dict[str, list[str]] = {}
+    words: dict[str, None] = {}
     for experiment in experiments:
         wanted = list(dict.fromkeys(datasets)) if datasets else _on_disk(experiment, data_root)
         if not datasets:
@@ -76,6 +89,9 @@ def make_plan(
             base, graph = bases[dataset]
             members = []
             for case in experiment.cases(graph):
+                words |= dict.fromkeys(case.words)
+                if only is not None and only not in case.words:
+                    continue
                 config = with_cell(base, case.cell, case.settings)
                 folder = runs / config.default_folder().name
                 name = f"{Path(dataset).stem} {case}"
@@ -83,9 +99,17 @@ def make_plan(
                 found = cells.setdefault(folder, cell)
                 found.views |= case.views
                 members.append((case, folder))
-            planned.append((experiment, dataset, members))
+            if members:
+                planned.append((experiment, dataset, members))
+    if words and not planned:
+        raise ConfigError(
+            f"nothing asked for has the method or preset {only!r}; {nearest(str(only), words)}"
+            f"known: {', '.join(words)}"
+        )
     sections = [
-        PlannedSection(experiment, dataset, bases[dataset][1], [(case, cells[at]) for case, at in members])
+        PlannedSection(
+            experiment, dataset, bases[dataset][1], [(case, cells[at]) for case, at in members], only
+        )
         for experiment, dataset, members in planned
     ]
     return Plan(sections, list(cells.values()), absent)

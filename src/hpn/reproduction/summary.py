@@ -46,7 +46,7 @@ def render_summary(pages: Mapping[str, Content], abouts: Mapping[str, About]) ->
             RULE,
             _counts(cells),
             "A number that the paper prints more than once counts each time: the whole HPN stands in the "
-            "comparison and in both ablations.",
+            "comparison and, with the preset `paper`, in both ablations.",
             "## What the paper says",
             "Each claim has a criterion, which the page of the experiment tells. The preset `paper` decides; "
             "that page also tells what was found for the others.",

@@ -2,7 +2,8 @@
 
 Theorem 2 states a condition under which nothing happens. Whether it is met, what happened to every node of
 every earlier task, and whether answers are the same to the last bit are three questions;
-:class:`RetentionStudy` puts all of them to a learner after each task.
+:class:`RetentionStudy` puts all of them to a learner after each task. The theorem is about extractors that
+later tasks train: of a network whose extractors are solved, only the other two are asked.
 """
 
 from __future__ import annotations
@@ -17,46 +18,20 @@ from torch import Tensor
 from hpn.datasets.sparse import select_rows
 from hpn.errors import ConfigError
 from hpn.nn.network import PrototypeNetwork
-from hpn.nn.prototypes import PrototypeBook
 from hpn.streams import GraphView, Query, TaskStream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two
 
 VECTORS_AT_ONCE = 1 << 14
 """Prototypes of nodes compared at once, which bounds the memory."""
 
-
-class PrototypeSettings(Protocol):
-    """Hyper-parameters that retention depends on."""
-
-    @property
-    def dim(self) -> int:
-        """Dimension of every level."""
-
-    @property
-    def threshold_atomic(self) -> float:
-        """Cosine distance t_A."""
-
-    @property
-    def threshold_node(self) -> float:
-        """Cosine distance t_N."""
-
-    @property
-    def threshold_class(self) -> float:
-        """Cosine distance t_C."""
-
-    @property
-    def retention(self) -> str:
-        """``paper`` or ``certified``."""
-
-    @property
-    def slots(self) -> str:
-        """What structure extractors see; single nodes if it is ``drawn``."""
+NO_THEOREM = (
+    "Theorem 2 does not apply: this network has no block matrix of extractors that tasks share and later "
+    "tasks train."
+)
 
 
 class PrototypeLearner(Protocol):
     """A learner that answers through prototypes, such as :class:`hpn.learners.HPN`."""
-
-    network_: PrototypeNetwork
 
     def predict(self, query: Query) -> Tensor:
         """One class number a node."""
@@ -70,8 +45,8 @@ class PrototypeLearner(Protocol):
     def is_certified(self, task: int) -> bool:
         """Whether all that the answers about a task depend on is as it was."""
 
-    def settings(self) -> PrototypeSettings:
-        """Every hyper-parameter."""
+    def settings(self) -> Any:
+        """Every hyper-parameter; without ``retention`` among them, retention is certified."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +54,8 @@ class Change:
     """What became of the nodes of a task by the time a later one was learned.
 
     Prototypes have no names that last, since merging renumbers them. But two of a level are never within its
-    threshold of each other: what is matched beyond the threshold from where it was is another prototype.
+    threshold of each other: what is matched beyond the threshold from where it was is another prototype. The
+    prototypes of a solved network are fixed positions, where every difference is another prototype.
 
     Args:
         task: The earlier task.
@@ -88,7 +64,8 @@ class Change:
         touched: Nodes whose representation differs in any bit.
         rematched: Nodes with a prototype beyond its level's threshold from the one in its place before.
         relabelled: Nodes for which the answer is another class.
-        shared: Nodes with an atomic prototype that a node of the later task has as well, as matched now.
+        shared: Nodes with an atomic prototype that a node of the later task has as well, as matched now;
+            ``None`` for a solved network, whose tasks share all prototypes from the start.
     """
 
     task: int
@@ -97,7 +74,7 @@ class Change:
     touched: int
     rematched: int
     relabelled: int
-    shared: int
+    shared: int | None
 
 
 @dataclass(frozen=True)
@@ -130,13 +107,14 @@ class RetentionReport:
 
     Args:
         retention: ``paper`` or ``certified``.
-        theorem: Theorem 2 for each two consecutive tasks, with the extractors as they were after the second.
+        theorem: Theorem 2 for each two consecutive tasks, with the extractors as they were after the second;
+            ``None`` where it does not apply.
         changes: One for each task and each later one.
         proofs: Likewise.
     """
 
     retention: str
-    theorem: tuple[TheoremTwo, ...]
+    theorem: tuple[TheoremTwo, ...] | None
     changes: tuple[Change, ...]
     proofs: tuple[Proof, ...]
 
@@ -150,7 +128,8 @@ class RetentionReport:
         return {
             "retention": self.retention,
             "is_proved": self.is_proved,
-            "theorem": [condition.to_json() for condition in self.theorem],
+            "theorem": None if self.theorem is None else [entry.to_json() for entry in self.theorem],
+            "theorem_note": NO_THEOREM if self.theorem is None else None,
             "changes": [asdict(change) for change in self.changes],
             "proofs": [{**asdict(proof), "holds": proof.holds} for proof in self.proofs],
         }
@@ -178,7 +157,7 @@ class RetentionStudy:
     Example:
         >>> from hpn.datasets import load_dataset
         >>> from hpn.learners import HPN
-        >>> stream, learner = TaskStream(load_dataset("digits")), HPN(epochs=0)
+        >>> stream, learner = TaskStream(load_dataset("digits")), HPN(width=200)
         >>> study = RetentionStudy(learner, stream)
         >>> for index in range(2):
         ...     _ = learner.fit_task(stream.task(index))
@@ -211,22 +190,25 @@ class RetentionStudy:
             )
         self._own[index:] = [self._find_own(index)]
         latest = self._ask(index)
-        if index > 0:
-            self._theorem.append(self._check_theorem(index))
-        used = torch.zeros(len(self.learner.network_.atomic_prototypes), dtype=torch.bool)
-        used[self._atomic_numbers(latest)] = True
+        network = self._trained_network()
+        if network is not None and index > 0:
+            self._theorem.append(self._check_theorem(network, index))
         for task, before in enumerate(self._first):
             now = self._ask(task)
-            shared = used[self._atomic_numbers(now)].any(dim=1)
+            touched = rematched = _count_touched(before.representation, now.representation)
+            shared = None
+            if network is not None:
+                rematched = _count_rematched(network, before.representation, now.representation)
+                shared = _count_shared(network, now.representation, latest.representation)
             self._changes.append(
                 Change(
                     task=task,
                     after=index,
                     nodes=len(now.labels),
-                    touched=_count_touched(before.representation, now.representation),
-                    rematched=self._count_rematched(before.representation, now.representation),
+                    touched=touched,
+                    rematched=rematched,
                     relabelled=int((before.labels != now.labels).sum()),
-                    shared=int(shared.sum()),
+                    shared=shared,
                 )
             )
             self._proofs.append(
@@ -237,11 +219,16 @@ class RetentionStudy:
     def report(self) -> RetentionReport:
         """All that was found so far."""
         return RetentionReport(
-            retention=self.learner.settings().retention,
-            theorem=tuple(self._theorem),
+            retention=getattr(self.learner.settings(), "retention", "certified"),
+            theorem=None if self._trained_network() is None else tuple(self._theorem),
             changes=tuple(self._changes),
             proofs=tuple(self._proofs),
         )
+
+    def _trained_network(self) -> PrototypeNetwork | None:
+        """The learner's network if its extractors and prototypes are trained."""
+        network = getattr(self.learner, "network_", None)
+        return network if isinstance(network, PrototypeNetwork) else None
 
     def _find_own(self, index: int) -> Tensor:
         """The nodes that came with a task, as rows of its view."""
@@ -264,35 +251,19 @@ class RetentionStudy:
             digest.update(part.contiguous().numpy().tobytes())
         return _Answers(representation.contiguous(), labels, digest.hexdigest())
 
-    def _check_theorem(self, index: int) -> TheoremTwo:
-        s, features, stay = self.learner.settings(), [], True
+    def _check_theorem(self, network: PrototypeNetwork, index: int) -> TheoremTwo:
+        features, stay = [], True
         for task in (index - 1, index):
             graph, own = self.stream.task(task).graph, self._own[task]
             features.append(select_rows(graph.x, own))
             stay = stay and _neighbors_stay(graph, own)
         return check_theorem_two(
-            self.learner.network_,
-            s.threshold_atomic,
+            network,
+            network.atomic_prototypes.threshold,
             *features,
             neighbors_stay=stay,
-            slots_are_nodes=s.slots == "drawn",
+            slots_are_nodes=self.learner.settings().slots == "drawn",
         )
-
-    def _count_rematched(self, before: Tensor, now: Tensor) -> int:
-        s, levels = self.learner.settings(), len(self.learner.network_.levels)
-        num_slots = before.shape[1] // s.dim - (levels - 1)
-        above = (s.threshold_node, s.threshold_class)[: levels - 1]
-        thresholds = torch.tensor([s.threshold_atomic] * num_slots + list(above), dtype=torch.float64)
-        size = max(1, VECTORS_AT_ONCE // len(thresholds))
-        pairs = zip(torch.split(before, size), torch.split(now, size), strict=True)
-        return sum(int((_cosines(old, new, s.dim) < 1 - thresholds).any(dim=1).sum()) for old, new in pairs)
-
-    def _atomic_numbers(self, answers: _Answers) -> Tensor:
-        """Which atomic prototype is in which slot of each node, ``[num_nodes, num_slots]``."""
-        network = self.learner.network_
-        width = answers.representation.shape[1] - network.dim * (len(network.levels) - 1)
-        vectors = answers.representation[:, :width].reshape(-1, network.dim)
-        return _numbers(network.atomic_prototypes, vectors).view(len(answers.labels), width // network.dim)
 
 
 def _neighbors_stay(graph: GraphView, own: Tensor) -> bool:
@@ -304,8 +275,19 @@ def _neighbors_stay(graph: GraphView, own: Tensor) -> bool:
 
 
 def _count_touched(before: Tensor, now: Tensor) -> int:
-    """Rows that differ in any bit."""
+    """Rows that differ in any bit; all of them if they do not even have the same length."""
+    if before.shape != now.shape:
+        return len(now)
     return int((before.view(torch.int32) != now.view(torch.int32)).any(dim=1).sum())
+
+
+def _count_rematched(network: PrototypeNetwork, before: Tensor, now: Tensor) -> int:
+    dim, (atomic, *above) = network.dim, (book.threshold for book in network.books_in_use)
+    num_slots = before.shape[1] // dim - len(above)
+    thresholds = torch.tensor([atomic] * num_slots + above, dtype=torch.float64)
+    size = max(1, VECTORS_AT_ONCE // len(thresholds))
+    pairs = zip(torch.split(before, size), torch.split(now, size), strict=True)
+    return sum(int((_cosines(old, new, dim) < 1 - thresholds).any(dim=1).sum()) for old, new in pairs)
 
 
 def _cosines(before: Tensor, now: Tensor, dim: int) -> Tensor:
@@ -315,6 +297,16 @@ def _cosines(before: Tensor, now: Tensor, dim: int) -> Tensor:
     return (old * new).sum(dim=2).div_(lengths)
 
 
-def _numbers(book: PrototypeBook, vectors: Tensor) -> Tensor:
-    """Which prototype each vector, a copy of one, is: no other is within the threshold."""
-    return torch.cat([book.match(part)[0] for part in torch.split(vectors, VECTORS_AT_ONCE)])
+def _count_shared(network: PrototypeNetwork, now: Tensor, latest: Tensor) -> int:
+    """Rows with an atomic prototype that a row of ``latest`` has as well."""
+    found = torch.isin(_atomic_numbers(network, now), _atomic_numbers(network, latest))
+    return int(found.any(dim=1).sum())
+
+
+def _atomic_numbers(network: PrototypeNetwork, representation: Tensor) -> Tensor:
+    """Which atomic prototype each slot holds a copy of, ``[num_nodes, num_slots]``."""
+    num_slots = representation.shape[1] // network.dim - (len(network.levels) - 1)
+    vectors = representation[:, : num_slots * network.dim].reshape(-1, network.dim)
+    parts = torch.split(vectors, VECTORS_AT_ONCE)
+    numbers = torch.cat([network.atomic_prototypes.match(part)[0] for part in parts])
+    return numbers.view(len(representation), num_slots)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hpn.datasets.sparse import is_sparse, to_scipy
 from hpn.errors import ConfigError
-from hpn.nn.propagation import Features
+from hpn.nn.encoder import Features
 
 BLOCK_ROWS = 512
 """Nodes of a task compared with as many of the other at once, which bounds the memory."""

@@ -1,0 +1,336 @@
+r"""Banks of evidence, and the plane in which their evidence is matched to prototypes.
+
+A *bank* looks at a node in one way and gives evidence for every class: three solve least squares on a random
+layer over a node's own features and those up to hop 2 and 3, three compare slots with class means, and one
+averages the evidence of the nodes nearby. A bank is an atomic feature extractor of the paper: node extractors
+see a node itself, structure extractors its neighbourhood.
+
+Evidence z of a bank for a class becomes an *atomic embedding*, a direction in a plane that all banks, classes
+and tasks share,
+
+.. math:: e = \frac{b + \kappa z\, a}{\lVert b + \kappa z\, a \rVert}
+
+whose angle states how strongly this bank speaks for this class. It is matched to the nearest of a fixed
+lattice of :math:`\lfloor 2\pi / \arccos(1 - t) \rfloor` angles, the candidates for atomic prototypes. The
+evidence of the matched prototypes, weighted by bank, is the evidence of the node level, matched on a
+coarser lattice, and that of the class level on a coarser one still. Matching keeps the order of evidence,
+so the upper levels never change which class is predicted; they state it in few words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
+from hpn.nn.encoder import see, slot_bits
+from hpn.streams import GraphView
+
+LAYER_HOPS = (0, 2, 3)
+MEAN_HOPS = (0, 1, 2)
+NEARBY_HOPS = 2
+BANKS = (
+    "its own features",
+    "features up to 2 hops away",
+    "features up to 3 hops away",
+    "class means of its own features",
+    "class means 1 hop away",
+    "class means 2 hops away",
+    "what is said of nodes nearby",
+)
+NODES_AT_ONCE = 8192
+"""Nodes encoded at once, which bounds memory."""
+MANY_NODES = 1 << 18
+STEEPNESS = 2.0
+"""The factor κ: how fast the angle grows with the evidence."""
+PRIOR = 4.0
+"""Sum of the weights of all banks before remembered nodes say otherwise."""
+SHRINKAGE = 1.0
+"""How firmly weights are held near each other, in log-likelihood of a node."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A level's prototypes: a lattice of angles on the unit circle.
+
+    Any two are at least the threshold apart (packing), and every direction has one within it (cover).
+
+    Args:
+        threshold: Cosine distance t.
+
+    Example:
+        >>> plane = Plane(0.003)
+        >>> plane.size, plane.match(np.array([0.0, 0.5, -9.0])).tolist()
+        (81, [0, 10, -20])
+        >>> plane.evidence(np.array([10])).round(2).tolist()
+        [0.49]
+    """
+
+    threshold: float
+
+    @property
+    def size(self) -> int:
+        """How many there can ever be (Theorem 1 in two dimensions)."""
+        return max(1, math.floor(2 * math.pi / math.acos(1 - self.threshold) + 1e-9))
+
+    def match(self, evidence: np.ndarray) -> np.ndarray:
+        """The position of the nearest prototype; 0 is neutral, positive speaks for the class."""
+        most = max(0, math.ceil(self.size / 4) - 1)  # evidence stays within a right angle of neutral
+        position = np.rint(np.arctan(STEEPNESS * evidence) / self.angle(1))
+        return np.asarray(np.clip(position, -most, most), dtype=np.int64)
+
+    def evidence(self, position: np.ndarray) -> np.ndarray:
+        """The evidence that a prototype stands for."""
+        return np.asarray(np.tan(self.angle(position)) / STEEPNESS)
+
+    def angle(self, position: Any) -> Any:
+        """The angle of a prototype; 0 is neutral."""
+        return position * (2 * math.pi / self.size)
+
+    def closest_cosine(self) -> float:
+        """The largest cosine of two prototypes."""
+        return math.cos(2 * math.pi / self.size) if self.size > 1 else -1.0
+
+
+Weights = tuple[np.ndarray, np.ndarray]
+"""Scales and weights of the banks."""
+
+
+class Samples(NamedTuple):
+    """Encoded nodes of a graph in which they will not be found again.
+
+    Args:
+        y: Their classes ``[n]``.
+        layers: Random layers, each ``[n, width]``.
+        slots: Slots as whole numbers, each ``[n, num_features]``.
+        nearby: The last layer averaged over the nodes nearby ``[n, width]``.
+    """
+
+    y: np.ndarray
+    layers: list[np.ndarray]
+    slots: list[np.ndarray]
+    nearby: np.ndarray
+
+    @classmethod
+    def take(cls, view: GraphView, nodes: np.ndarray, y: np.ndarray, width: int, seed: int) -> Samples:
+        """Encode nodes of a view."""
+        slots = see(view)
+        rows = [slots.unit_rows(hop, nodes) for hop in MEAN_HOPS]
+        nearby = slots.average(
+            NEARBY_HOPS, nodes, lambda near: slots.layers(LAYER_HOPS[-1:], near, width, seed)[0]
+        )
+        return cls(
+            y,
+            [layer.astype(np.uint8) for layer in slots.layers(LAYER_HOPS, nodes, width, seed)],
+            [(part.toarray() if hasattr(part, "toarray") else part).astype(np.int16) for part in rows],
+            nearby.astype(np.float16),
+        )
+
+    def join(self, other: Samples) -> Samples:
+        """Both, one after the other."""
+        return self._map(lambda mine, theirs: np.concatenate([mine, theirs]), other)
+
+    def keep(self, mask: np.ndarray) -> Samples:
+        """Some of them."""
+        return self._map(lambda mine, _: mine[mask], self)
+
+    def _map(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray], other: Samples) -> Samples:
+        layers = [function(*pair) for pair in zip(self.layers, other.layers, strict=True)]
+        slots = [function(*pair) for pair in zip(self.slots, other.slots, strict=True)]
+        return Samples(function(self.y, other.y), layers, slots, function(self.nearby, other.nearby))
+
+    def state(self) -> dict[str, Any]:
+        """As tensors."""
+        rows = {f"layer{at}": part for at, part in enumerate(self.layers)}
+        rows |= {f"slot{at}": part for at, part in enumerate(self.slots)}
+        arrays = {"y": self.y, "nearby": self.nearby, **rows}
+        return {key: torch.from_numpy(part.copy()) for key, part in arrays.items()}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Samples:
+        """Make them again of :meth:`state`."""
+        part = {key: value.numpy().copy() for key, value in state.items()}
+        layers = [part[f"layer{at}"] for at in range(len(LAYER_HOPS))]
+        return cls(part["y"], layers, [part[f"slot{at}"] for at in range(len(MEAN_HOPS))], part["nearby"])
+
+
+@dataclass(eq=False)
+class Extractors:
+    """Solved extractors of all banks, and what each bank weighs.
+
+    Args:
+        classes: Class numbers, which are columns of the evidence.
+        layers: Least squares on the random layers.
+        means: Class means of the slots.
+        width: Random features of a layer.
+        seed: Draws them.
+        scales: The usual size of each bank's evidence, by which it is divided.
+        weights: What each bank weighs.
+        usual: Scales and weights where there are no remembered nodes.
+
+    Shapes:
+        - ``scales``, ``weights``: ``[num_banks]``
+    """
+
+    classes: list[int]
+    layers: list[LeastSquares]
+    means: list[ClassMeans]
+    width: int
+    seed: int
+    scales: np.ndarray = field(default_factory=lambda: np.ones(len(BANKS)))
+    weights: np.ndarray = field(default_factory=lambda: np.full(len(BANKS), PRIOR / len(BANKS)))
+    usual: Weights = field(
+        default_factory=lambda: (np.ones(len(BANKS)), np.full(len(BANKS), PRIOR / len(BANKS)))
+    )
+    _nearby: tuple[GraphView, np.ndarray] | None = None
+
+    def evidence(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
+        """Evidence of each bank, centred over the classes and scaled ``[num_banks, len(nodes), C]``."""
+        slots = see(view)
+        parts = []
+        for at in range(0, len(nodes), NODES_AT_ONCE):
+            some = nodes[at : at + NODES_AT_ONCE]
+            hidden = slots.layers(LAYER_HOPS, some, self.width, self.seed)
+            found = [layer(part) for layer, part in zip(self.layers, hidden, strict=True)]
+            for hop, means in zip(MEAN_HOPS, self.means, strict=True):
+                found.append(means(slots.products(hop, means.vectors, some)))
+            parts.append(np.stack(found))
+        shape = (len(BANKS) - 1, 0, len(self.classes))
+        own = np.concatenate([np.zeros(shape), *parts], axis=1)
+        nearby = self._find_nearby(view, nodes)
+        return self._scale(np.concatenate([own, nearby[None]]))
+
+    def evidence_of(self, samples: Samples) -> np.ndarray:
+        """The same for nodes that were encoded earlier."""
+        found = [
+            layer(rows.astype(np.float32)) for layer, rows in zip(self.layers, samples.layers, strict=True)
+        ]
+        scale = 2.0 ** -slot_bits(samples.slots[0].shape[1])
+        for means, rows in zip(self.means, samples.slots, strict=True):
+            found.append(means(rows @ (scale * means.vectors.T)))
+        found.append(self.layers[-1](samples.nearby.astype(np.float32)))
+        return self._scale(np.stack(found))
+
+    def _scale(self, evidence: np.ndarray) -> np.ndarray:
+        evidence = evidence - evidence.mean(axis=2, keepdims=True)
+        return np.asarray(evidence / self.scales[:, None, None])
+
+    def _find_nearby(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
+        """Evidence of the layer that sees farthest, averaged over the nodes nearby.
+
+        It is computed for all nodes of a view at once and kept, unless few of very many are asked about.
+        """
+        slots = see(view)
+        if view.num_nodes > MANY_NODES and len(nodes) < view.num_nodes // 16:
+            return slots.average(NEARBY_HOPS, nodes, lambda near: self._far_layer(view, near))
+        if self._nearby is None or self._nearby[0] is not view:
+            found = self._far_layer(view, np.arange(view.num_nodes))
+            for _ in range(NEARBY_HOPS):
+                found = slots.adjacency @ found
+            self._nearby = view, found
+        return np.asarray(self._nearby[1][nodes])
+
+    def _far_layer(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
+        parts = [np.zeros((0, len(self.classes)), np.float32)]
+        for at in range(0, len(nodes), NODES_AT_ONCE):
+            some = nodes[at : at + NODES_AT_ONCE]
+            (hidden,) = see(view).layers(LAYER_HOPS[-1:], some, self.width, self.seed)
+            parts.append(self.layers[-1](hidden).astype(np.float32))
+        return np.concatenate(parts)
+
+    def typical(self, class_evidence: Sequence[np.ndarray]) -> np.ndarray:
+        """The size of evidence at class means, a scale where there are no remembered nodes."""
+        centred = [part - part.mean(axis=1, keepdims=True) for part in class_evidence]
+        sizes = [max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
+        return np.array([*sizes, sizes[len(LAYER_HOPS) - 1]])
+
+    def weigh(self, find: Callable[[], np.ndarray], y: np.ndarray) -> Weights:
+        """Fit scales and weights to labelled nodes that were not learned from.
+
+        The weights are the paper's selection of relevant extractors, made by what holds in this graph: one
+        non-negative number for each bank, by logistic regression in which every class counts the same.
+
+        Args:
+            find: Finds the evidence about these nodes, with the scales as they are.
+            y: Their classes, as columns of the evidence.
+
+        Returns:
+            Scales and weights.
+        """
+        self.scales = np.ones(len(BANKS))
+        evidence = find()
+        self.scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
+        self.weights = fit_weights(evidence / self.scales[:, None, None], y)
+        return self.scales, self.weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the graph that was last asked about."""
+        return {**self.__dict__, "_nearby": None}
+
+    def restrict(self, classes: list[int]) -> Extractors:
+        """The same extractors for some of the classes."""
+        at = [self.classes.index(label) for label in classes]
+        layers = [LeastSquares(part.weight[:, at], part.bias[at]) for part in self.layers]
+        means = [ClassMeans(part.center, part.directions[at]) for part in self.means]
+        return Extractors(list(classes), layers, means, self.width, self.seed, self.scales, self.weights)
+
+    def state(self) -> dict[str, Any]:
+        """As tensors."""
+        arrays = {"scales": self.scales, "weights": self.weights}
+        for at, layer in enumerate(self.layers):
+            arrays |= {f"layer{at}": layer.weight, f"bias{at}": layer.bias}
+        for at, means in enumerate(self.means):
+            arrays |= {f"center{at}": means.center, f"means{at}": means.directions}
+        return {
+            "classes": self.classes,
+            "width": self.width,
+            "seed": self.seed,
+            **{key: torch.from_numpy(value.copy()) for key, value in arrays.items()},
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Extractors:
+        """Make them again of :meth:`state`."""
+        value = {key: part.numpy().copy() for key, part in state.items() if isinstance(part, torch.Tensor)}
+        layers = [LeastSquares(value[f"layer{at}"], value[f"bias{at}"]) for at in range(len(LAYER_HOPS))]
+        means = [ClassMeans(value[f"center{at}"], value[f"means{at}"]) for at in range(len(MEAN_HOPS))]
+        parts = (list(state["classes"]), layers, means, state["width"], state["seed"])
+        return cls(*parts, value["scales"], value["weights"])
+
+
+def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Non-negative weights of banks by class-balanced logistic regression, held near each other.
+
+    Shapes:
+        - ``evidence``: ``[num_banks, n, C]``
+        - ``y``: ``[n]``
+        - result: ``[num_banks]``
+
+    Example:
+        >>> good, bad = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[1.0, -1.0], [1.0, -1.0]])
+        >>> weights = fit_weights(np.stack([good, bad]).repeat(50, axis=1), np.array([0, 1]).repeat(50))
+        >>> bool(weights[0] > weights[1] + 1)
+        True
+    """
+    num_banks, count, num_classes = evidence.shape
+    share = 1 / np.bincount(y, minlength=num_classes).clip(1)[y]
+    share *= count / share.sum()
+    rows = np.arange(count)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        log_proba = log_softmax(np.tensordot(weights, evidence, 1), axis=1)
+        gap = np.exp(log_proba)
+        gap[rows, y] -= 1
+        spread = weights - weights.mean()
+        value = -(share * log_proba[rows, y]).sum() + SHRINKAGE * (spread**2).sum()
+        return value, np.einsum("nc,bnc->b", gap * share[:, None], evidence) + 2 * SHRINKAGE * spread
+
+    start = np.full(num_banks, PRIOR / num_banks)
+    return np.asarray(minimize(loss, start, jac=True, bounds=[(0, None)] * num_banks, method="L-BFGS-B").x)

@@ -1,0 +1,405 @@
+r"""What a solved prototype network remembers: sums over nodes, and which labelled nodes were held out.
+
+A graph keeps growing, and neighbourhoods with it: a bank that was right about nodes when they arrived may be
+wrong about the same nodes today. So banks are weighed by labelled nodes that were *not* learned from, as they
+look in the graph that is asked about. Of these only ids and classes are remembered. They are the validation
+nodes where such are given, and otherwise a fifth of what is learned, chosen by a hash of the id: their sums
+are kept apart, left out when banks are weighed, and used in answers. All of this is independent of the
+order of arrival and can be added and subtracted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from hpn.errors import DataError
+from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Samples, Weights
+from hpn.learners.hpn.presets import SolvedSettings
+from hpn.learners.hpn.statistics import ClassSums, average, solve
+from hpn.nn.encoder import is_csr, see, slot_bits
+from hpn.streams import GraphView
+
+HELD_OUT = 5
+"""One node in so many is held out where no validation nodes are given."""
+WEIGHED_BY = 50
+"""Remembered nodes of a class by which banks are weighed at most."""
+SMALL_FIT = 1024
+"""Fits of fewer nodes are added up later, several at once."""
+
+Labelled = tuple[np.ndarray, np.ndarray]
+"""Nodes of a view, and their class numbers."""
+
+
+class Kept(NamedTuple):
+    """What is remembered; replaced as a whole, so that an interrupted fit changes nothing.
+
+    Args:
+        learned: Sums of each bank over nodes that banks may be weighed without.
+        held_out: The same over held-out nodes.
+        remembered: Ids, classes, and whether a node is in ``held_out`` (else it is a validation node), sorted
+            ``[n, 3]``.
+        pending: Small fits whose nodes are encoded and not yet added up: rows of each bank, classes, and
+            which nodes are held out.
+        samples: Validation nodes, encoded, of graphs without ids, in which they will not be found again; at
+            most ``WEIGHED_BY`` of a class.
+    """
+
+    learned: list[ClassSums]
+    held_out: list[ClassSums]
+    remembered: np.ndarray
+    pending: tuple[tuple[list[Any], np.ndarray, np.ndarray], ...] = ()
+    samples: Samples | None = None
+
+
+class Memory:
+    """Everything that answers without a task are made of.
+
+    Args:
+        settings: Hyper-parameters.
+        num_features: Features of a node.
+        seed: Draws the random layers.
+
+    Attributes:
+        kept: Sums and remembered nodes.
+        last: Scales and weights of the banks in the graph of the latest fit, once they were needed.
+    """
+
+    def __init__(self, settings: SolvedSettings, num_features: int, seed: int) -> None:
+        self.settings = settings
+        self.num_features = num_features
+        self.seed = seed
+        self.kept = Kept(self._new_sums(), self._new_sums(), np.zeros((0, 3), np.int64))
+        self.last: Weights | None = None
+        self._latest: GraphView | None = None
+        self._solved: dict[str, Extractors] = {}
+        self._weighed: tuple[GraphView, Weights | None] | None = None
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Nodes learned from, by class."""
+        kept = self._add_up()
+        both = (kept.learned[0].counts, kept.held_out[0].counts)
+        labels = sorted({*both[0], *both[1]})
+        return {label: sum(part.get(label, 0) for part in both) for label in labels}
+
+    def learn(self, view: GraphView, train: Labelled, val: Labelled) -> None:
+        """Add nodes; where validation nodes are given none of the others is held out."""
+        nodes, y = train
+        ids, new = view.ids, np.zeros((0, 3), np.int64)
+        is_held = np.zeros(len(nodes), bool)
+        if ids is not None:
+            if len(val[0]) == 0:
+                is_held = _hash(ids.numpy()[nodes]) % HELD_OUT == 0
+            new = np.concatenate([_rows(ids, val[0], val[1], 0), _rows(ids, nodes[is_held], y[is_held], 1)])
+        if len(nodes) < SMALL_FIT and sum(len(entry[1]) for entry in self.kept.pending) < NODES_AT_ONCE:
+            kept = self.kept._replace(pending=(*self.kept.pending, (self._encode(view, nodes), y, is_held)))
+        else:
+            kept = _copy(self._add_up())
+            for part in _parts(len(nodes)):
+                _add(kept, self._encode(view, nodes[part]), y[part], is_held[part])
+        samples = self._sample(view, val) if ids is None and len(val[0]) else kept.samples
+        remembered = _join(kept.remembered, new)
+        self._replace(kept._replace(remembered=remembered, samples=samples))
+        self._latest = view if ids is not None else None
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Put back what was kept if an error or an interrupt comes."""
+        kept, last, latest = self.kept, self.last, self._latest
+        try:
+            yield
+        except BaseException:
+            self._replace(kept)
+            self.last, self._latest = last, latest
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the graph of the latest fit, and what can be solved again."""
+        self._settle()
+        return {**self.__dict__, "_latest": None, "_solved": {}, "_weighed": None}
+
+    def unlearn(self, view: GraphView, train: Labelled) -> None:
+        """Subtract nodes that were learned in this very graph.
+
+        Raises:
+            DataError: If counts or sums show that they were not.
+        """
+        nodes, y = train
+        kept = _copy(self._add_up())
+        keys = None if view.ids is None else _rows(view.ids, nodes, y, 1)
+        is_held = np.zeros(len(nodes), bool) if keys is None else _is_in(keys, kept.remembered)
+        for part in _parts(len(nodes)):
+            _add(kept, self._encode(view, nodes[part]), y[part], is_held[part], sign=-1)
+        for sums in (*kept.learned, *kept.held_out):
+            if any(count <= 0 for count in sums.counts.values()) or sums.is_negative:
+                raise DataError(
+                    "unlearn: these nodes were not learned with these labels in this graph; give the graph "
+                    "as it was at the time of the fit, or call refresh with the nodes to keep"
+                )
+        if keys is not None:
+            kept = kept._replace(remembered=_take_out(kept.remembered, keys[is_held]))
+        self._replace(kept)
+        if self._latest is None and view.ids is not None:
+            self._latest = view
+
+    def merge(self, other: Memory) -> None:
+        """Add what another network learned with the same settings and seed."""
+        kept, more = _copy(self._add_up()), other._add_up()
+        for sums, extra in zip((*kept.learned, *kept.held_out), (*more.learned, *more.held_out), strict=True):
+            sums.merge(extra)
+        samples = kept.samples or more.samples
+        if kept.samples is not None and more.samples is not None:
+            samples = _limit(kept.samples.join(more.samples))
+        remembered, last = _join(kept.remembered, more.remembered), self.last or other.last
+        self._replace(kept._replace(remembered=remembered, samples=samples))
+        self._latest = other._latest or self._latest
+        self.last = last if self._latest is None else None
+
+    def forget_class(self, label: int) -> None:
+        """Drop a class from sums, counts and remembered nodes; its part of the Gram matrices stays."""
+        kept = _copy(self._add_up())
+        for sums in (*kept.learned, *kept.held_out):
+            sums.drop(label)
+        samples = None if kept.samples is None else kept.samples.keep(kept.samples.y != label)
+        remembered = kept.remembered[kept.remembered[:, 1] != label]
+        last = self.last
+        self._replace(kept._replace(remembered=remembered, samples=samples))
+        self.last = last
+
+    def extractors(self, view: GraphView) -> Extractors:
+        """Extractors solved from all sums, their banks weighed by the remembered nodes in ``view``."""
+        solved = self._solve("all")
+        solved.scales, solved.weights = self._weigh_once(view) or self._settle() or solved.usual
+        return solved
+
+    def _settle(self) -> Weights | None:
+        """Weigh banks in the graph of the latest fit, so that the graph itself is not needed any more."""
+        if self._latest is not None:
+            self.last, self._latest = self._weigh_once(self._latest) or self.last, None
+        return self.last
+
+    def _weigh_once(self, view: GraphView) -> Weights | None:
+        if self._weighed is None or self._weighed[0] is not view:
+            self._weighed = view, self._weigh(view)
+        return self._weighed[1]
+
+    def _weigh(self, view: GraphView) -> Weights | None:
+        """Scales and weights by remembered nodes in a graph, else by samples; ``None`` if there are none."""
+        kept = self._add_up()
+        if not self.counts:
+            return None
+        solved = self._solve("learned" if kept.held_out[0].counts and kept.learned[0].counts else "all")
+        nodes, y = self._find(view)
+        is_known = np.isin(y, solved.classes)
+        nodes, y, samples = nodes[is_known], y[is_known], kept.samples
+        if len(np.unique(y)) > 1:
+            return solved.weigh(lambda: solved.evidence(view, nodes), np.searchsorted(solved.classes, y))
+        if samples is not None:
+            samples = samples.keep(np.isin(samples.y, solved.classes))
+            if len(np.unique(samples.y)) > 1:
+                places = np.searchsorted(solved.classes, samples.y)
+                return solved.weigh(lambda: solved.evidence_of(samples), places)
+        return None
+
+    def _sample(self, view: GraphView, val: Labelled) -> Samples:
+        nodes, y = _first_of_each(*val, np.arange(len(val[0])))
+        samples = Samples.take(view, nodes, y, self.settings.width, self.seed)
+        known = self.kept.samples
+        return samples if known is None else _limit(known.join(samples))
+
+    def _find(self, view: GraphView) -> Labelled:
+        """Remembered nodes that are in a graph, of each class those with the smallest hashes."""
+        remembered = self.kept.remembered
+        if view.ids is None or len(remembered) == 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        order = torch.argsort(view.ids).numpy()
+        ids = view.ids.numpy()[order]
+        known = np.unique(remembered[:, :2], axis=0)
+        place = np.searchsorted(ids, known[:, 0]).clip(max=len(ids) - 1)
+        is_here = ids[place] == known[:, 0]
+        return _first_of_each(order[place[is_here]], known[is_here, 1], _hash(known[is_here, 0]))
+
+    def _solve(self, which: str) -> Extractors:
+        if which not in self._solved:
+            banks, s = self._banks(which), self.settings
+            classes = sorted(banks[0].counts)
+            layers = [
+                solve(sums, classes, strength=s.strength, balance=s.balance)
+                for sums in banks[: len(LAYER_HOPS)]
+            ]
+            scale = 2.0 ** -slot_bits(self.num_features)
+            means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
+            solved = Extractors(classes, layers, means, s.width, self.seed)
+            solved.usual = solved.typical(self.class_evidence(solved, banks)), solved.weights
+            self._solved[which] = solved
+        return self._solved[which]
+
+    def _banks(self, which: str) -> list[ClassSums]:
+        kept = self._add_up()
+        if which == "all" and kept.held_out[0].counts:
+            return [a.copy().merge(b) for a, b in zip(kept.learned, kept.held_out, strict=True)]
+        return kept.learned
+
+    def typical_evidence(self) -> list[np.ndarray]:
+        """Scaled evidence of each bank at the mean of each class ``[C, C]``."""
+        if not self.counts:
+            return []
+        solved = self._solve("all")
+        found = self.class_evidence(solved, self._banks("all"))
+        centred = [part - part.mean(axis=1, keepdims=True) for part in found]
+        return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
+
+    def class_evidence(self, solved: Extractors, banks: list[ClassSums]) -> list[np.ndarray]:
+        """Evidence of each bank at the mean of each class ``[C, C]``, not scaled."""
+        found = []
+        for layer, sums in zip(solved.layers, banks, strict=False):
+            found.append(layer(sums.means(solved.classes)[1].astype(np.float32)))
+        for means in solved.means:
+            found.append(means.directions @ means.directions.T)
+        return found
+
+    def _encode(self, view: GraphView, nodes: np.ndarray) -> list[Any]:
+        """Rows of each bank."""
+        slots = see(view)
+        layers = slots.layers(LAYER_HOPS, nodes, self.settings.width, self.seed)
+        return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
+
+    def _add_up(self) -> Kept:
+        """Add up what is pending."""
+        if self.kept.pending:
+            kept = _copy(self.kept)
+            fits, y, is_held = zip(*kept.pending, strict=True)
+            rows = [_stack(parts) for parts in zip(*fits, strict=True)]
+            _add(kept, rows, np.concatenate(y), np.concatenate(is_held))
+            self.kept = kept._replace(pending=())
+        return self.kept
+
+    def _replace(self, kept: Kept) -> None:
+        self.kept, self.last = kept, None
+        self._solved, self._weighed = {}, None
+
+    def _new_sums(self) -> list[ClassSums]:
+        layers = [ClassSums(self.settings.width, has_gram=True) for _ in LAYER_HOPS]
+        return layers + [ClassSums(self.num_features, has_gram=False) for _ in MEAN_HOPS]
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as tensors."""
+        self._settle()
+        kept = self._add_up()
+        state: dict[str, Any] = {"remembered": torch.from_numpy(kept.remembered)}
+        for name, banks in (("learned", kept.learned), ("held_out", kept.held_out)):
+            if banks[0].counts:
+                state[name] = {str(at): sums.state() for at, sums in enumerate(banks)}
+        if kept.samples is not None:
+            state["samples"] = kept.samples.state()
+        return state if self.last is None else {**state, "last": torch.from_numpy(np.stack(self.last))}
+
+    @property
+    def num_stored(self) -> int:
+        """Numbers in :meth:`state`."""
+        self._settle()
+        kept = self._add_up()
+        parts = [] if kept.samples is None else [int(part.numel()) for part in kept.samples.state().values()]
+        sums = sum(part.num_stored for part in (*kept.learned, *kept.held_out) if part.counts)
+        weights = 0 if self.last is None else 2 * len(self.last[0])
+        return int(kept.remembered.size) + sums + sum(parts) + weights
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`state` gave."""
+        banks = {
+            name: [
+                ClassSums.restore(sums.dim, state[name][str(at)]) for at, sums in enumerate(self._new_sums())
+            ]
+            for name in ("learned", "held_out")
+            if name in state
+        }
+        samples = Samples.restore(state["samples"]) if "samples" in state else None
+        kept = Kept(
+            banks.get("learned", self.kept.learned),
+            banks.get("held_out", self.kept.held_out),
+            state["remembered"].numpy().copy(),
+            samples=samples,
+        )
+        self._replace(kept)
+        if "last" in state:
+            scales, weights = state["last"].numpy().copy()
+            self.last = scales, weights
+
+
+def _limit(samples: Samples) -> Samples:
+    """The first samples of each class."""
+    places, _ = _first_of_each(np.arange(len(samples.y)), samples.y, np.arange(len(samples.y)))
+    return samples.keep(np.sort(places))
+
+
+def _copy(kept: Kept) -> Kept:
+    learned, held_out = ([sums.copy() for sums in banks] for banks in (kept.learned, kept.held_out))
+    return kept._replace(learned=learned, held_out=held_out)
+
+
+def _add(kept: Kept, rows: list[Any], y: np.ndarray, is_held: np.ndarray, sign: int = 1) -> None:
+    for banks, mask in ((kept.learned, ~is_held), (kept.held_out, is_held)):
+        if mask.any():
+            for sums, part in zip(banks, rows, strict=True):
+                sums.add(part if mask.all() else part[mask], y[mask], sign)
+
+
+def _stack(parts: Sequence[Any]) -> Any:
+    return sp.vstack(parts, format="csr") if any(map(is_csr, parts)) else np.concatenate(parts)
+
+
+def _parts(count: int) -> list[slice]:
+    return [slice(at, at + NODES_AT_ONCE) for at in range(0, count, NODES_AT_ONCE)]
+
+
+def _rows(ids: Tensor, nodes: np.ndarray, y: np.ndarray, is_held: int) -> np.ndarray:
+    return np.stack([ids.numpy()[nodes], y, np.full_like(y, is_held)], axis=1)
+
+
+def _first_of_each(nodes: np.ndarray, y: np.ndarray, rank: np.ndarray) -> Labelled:
+    """The first nodes of each class by rank."""
+    order = np.lexsort((rank, y))
+    place = np.arange(len(y)) - np.searchsorted(y[order], y[order])
+    chosen = order[place < WEIGHED_BY]
+    return nodes[chosen], y[chosen]
+
+
+def _hash(ids: np.ndarray) -> np.ndarray:
+    """A fixed, well mixed number for each id (the finaliser of SplitMix64)."""
+    mixed = ids.astype(np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1))
+
+
+def _join(rows: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Remembered nodes, sorted; validation nodes once, held-out nodes as often as they were learned."""
+    rows = np.concatenate([rows, more])
+    held = rows[rows[:, 2] == 1]
+    rows = np.concatenate([np.unique(rows[rows[:, 2] == 0], axis=0), held])
+    return rows[np.lexsort(rows.T[::-1])]
+
+
+def _is_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows are among others."""
+    known = set(map(tuple, others.tolist()))
+    return np.array([tuple(row) in known for row in rows.tolist()], dtype=bool)
+
+
+def _take_out(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Rows without the others, each of which is taken out once."""
+    left = Counter(map(tuple, others.tolist()))
+    stays = np.ones(len(rows), bool)
+    for at, row in enumerate(map(tuple, rows.tolist())):
+        if left[row]:
+            left[row] -= 1
+            stays[at] = False
+    return rows[stays]

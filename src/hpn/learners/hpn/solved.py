@@ -1,0 +1,345 @@
+"""The prototype network that is solved from sums: preset ``best``.
+
+Prototypes on three levels over extractors in closed form. Without a task, answers are made of sums over all
+that was learned (:mod:`~hpn.learners.hpn.memory`): they do not depend on the order of tasks or on how nodes
+were grouped into them. With the task given, each task has an extractor of its own
+(:mod:`~hpn.learners.hpn.task_extractor`), frozen when it was learned, so that the same input is answered
+with the same bits for ever. One model answers both ways.
+
+Departures from the paper: extractors are solved and not trained, banks of evidence take the place of a pool
+of extractors, prototypes are angles of a lattice, and the classifier adds up evidence. docs/hpn.md has the
+reasons.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hpn.learners.base import Observer, Progress, State
+from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, Extractors, Plane
+from hpn.learners.hpn.memory import Labelled, Memory
+from hpn.learners.hpn.presets import HPN, SolvedSettings
+from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
+from hpn.streams import GraphView, Query, Task
+from hpn.theory.memory import LEVELS, MemoryBound
+
+TASK_WEIGHT = 2.0
+"""What the evidence of a task's own extractor weighs; the answer does not depend on it."""
+
+Name = int | str
+
+
+class Evidence(NamedTuple):
+    """Evidence of each bank about some nodes.
+
+    Args:
+        classes: Class numbers.
+        banks: What each bank looks at.
+        found: Centred and scaled ``[num_banks, n, C]``.
+        weights: What each bank weighs ``[num_banks]``.
+    """
+
+    classes: list[int]
+    banks: tuple[str, ...]
+    found: np.ndarray
+    weights: np.ndarray
+
+    def arrange(self, classes: list[int]) -> Evidence:
+        """The same with the classes in another order."""
+        at = [self.classes.index(label) for label in classes]
+        return self._replace(classes=classes, found=self.found[:, :, at])
+
+
+@dataclass(frozen=True, eq=False)
+class TaskPart:
+    """What answers with a task given are made of, frozen when the task was learned.
+
+    Args:
+        classes: Classes of the task.
+        extractor: Its own extractor; if it was learned in several fits, the pooled extractors as they were
+            after the last one; ``None`` for a single class.
+        certificate: Hash of both.
+    """
+
+    classes: list[int]
+    extractor: TaskExtractor | Extractors | None
+    certificate: str = ""
+
+    def digest(self) -> str:
+        """Hash of every number that answers are computed from."""
+        digest = hashlib.sha256(repr(self.classes).encode())
+        for key, value in sorted(self.extractor.state().items() if self.extractor else ()):
+            digest.update(key.encode())
+            digest.update(value.numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
+        return digest.hexdigest()
+
+
+class SolvedNetwork:
+    """A prototype network over sums: learns labelled nodes of graphs, with or without tasks, in any order.
+
+    The model behind the learner ``hpn`` (preset ``best``) and :class:`hpn.HPNClassifier`.
+
+    Args:
+        settings: Hyper-parameters.
+        num_features: Features of a node.
+        seed: Draws the random layers.
+
+    Attributes:
+        memory: What answers without a task are made of.
+        tasks: What answers with a task given are made of, by name.
+    """
+
+    def __init__(self, settings: SolvedSettings, num_features: int, seed: int) -> None:
+        self.settings = settings
+        self.memory = Memory(settings, num_features, seed)
+        self.tasks: dict[Name, TaskPart] = {}
+        self.planes = {level: Plane(getattr(settings, f"threshold_{level}")) for level in LEVELS}
+
+    def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
+        """Learn nodes of a graph; ``val`` may be empty."""
+        part = None if task is None else self._learn_task(view, train, val, task)
+        with self.memory.undone_on_error():
+            self.memory.learn(view, train, val)
+            if task is not None:
+                part = part or self._pool_task(view, train, task)
+                self.tasks = {**self.tasks, task: replace(part, certificate=part.digest())}
+
+    def _learn_task(self, view: GraphView, train: Labelled, val: Labelled, task: Name) -> TaskPart | None:
+        """An extractor of its own for a task that is new and has several classes."""
+        classes = np.unique(train[1])
+        if task in self.tasks or len(classes) == 1:
+            return None
+        is_known = np.isin(val[1], classes)
+        places = [
+            (nodes, np.searchsorted(classes, y)) for nodes, y in (train, (val[0][is_known], val[1][is_known]))
+        ]
+        extractor = choose_extractor(view, places[0], places[1], len(classes))
+        positions = np.unique(self.planes["atomic"].match(extractor.evidence(view, train[0])))
+        return TaskPart(classes.tolist(), replace(extractor, positions=positions))
+
+    def _pool_task(self, view: GraphView, train: Labelled, task: Name) -> TaskPart:
+        known = self.tasks[task].classes if task in self.tasks else []
+        classes = sorted({*known, *train[1].tolist()}.intersection(self.memory.counts))
+        if len(classes) == 1:
+            return TaskPart(classes, None)
+        return TaskPart(classes, self.memory.extractors(view).restrict(classes))
+
+    def is_certified(self, task: Name) -> bool:
+        """Whether answers with ``task`` given are frozen, and made of what they were when it was learned."""
+        return task in self.tasks and self.tasks[task].digest() == self.tasks[task].certificate
+
+    def find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None = None) -> Evidence:
+        """Evidence of each bank for the classes of a task, or for all, in order of their numbers."""
+        part = None if task is None else self.tasks.get(task)
+        extractors = self.memory.extractors(view) if part is None else part.extractor
+        if isinstance(extractors, TaskExtractor) and part is not None:
+            found = extractors.evidence(view, nodes)[None]
+            return Evidence(part.classes, (extractors.describe(),), found, np.array([TASK_WEIGHT]))
+        if not isinstance(extractors, Extractors):  # a single class
+            classes = part.classes if part is not None else []
+            return Evidence(classes, ("nothing",), np.zeros((1, len(nodes), len(classes))), np.ones(1))
+        return Evidence(extractors.classes, BANKS, extractors.evidence(view, nodes), extractors.weights)
+
+    def combine(self, evidence: Evidence) -> np.ndarray:
+        """Logits ``[n, C]``: the weighted evidence of the matched atomic prototypes."""
+        plane = self.planes["atomic"]
+        matched = plane.evidence(plane.match(evidence.found))
+        total = np.zeros(evidence.found.shape[1:])
+        for weight, part in zip(evidence.weights, matched, strict=True):
+            total += weight * part  # node by node the same sum, whatever else is asked about
+        return total
+
+    def match_upper(self, evidence: Evidence) -> dict[str, np.ndarray]:
+        """Positions of the node- and class-level prototypes for each class ``[n, C]``."""
+        combined = self.combine(evidence) / max(float(evidence.weights.sum()), 1e-9)
+        node = self.planes["node"].match(combined)
+        return {"node": node, "class": self.planes["class"].match(self.planes["node"].evidence(node))}
+
+    def represent(self, evidence: Evidence) -> np.ndarray:
+        """Matched prototypes of all levels for each class: their coordinate along the evidence.
+
+        Shapes:
+            - result: ``[n, (num_banks + 2) * C]``
+        """
+        atomic, upper = self.planes["atomic"], self.match_upper(evidence)
+        angles = [atomic.angle(atomic.match(part)) for part in evidence.found]
+        angles += [self.planes[level].angle(position) for level, position in upper.items()]
+        return np.asarray(np.sin(np.concatenate(angles, axis=1)))
+
+    @property
+    def prototype_counts(self) -> dict[str, int]:
+        """Prototypes of each level: positions that the average node of a class, or a task's nodes, need."""
+        pooled = self.memory.typical_evidence()
+        own = [part.extractor for part in self.tasks.values()]
+        found = [
+            self.planes["atomic"].evidence(part.positions) for part in own if isinstance(part, TaskExtractor)
+        ]
+        upper = [np.mean(pooled, axis=0)] if pooled else []
+        counts = {}
+        for level, plane in self.planes.items():
+            used = [plane.match(part).ravel() for part in (pooled if level == "atomic" else upper) + found]
+            counts[level] = len(np.unique(np.concatenate(used))) if used else 0
+        return counts
+
+    @property
+    def num_parameters(self) -> int:
+        """Solved extractors of the pooled banks and of the tasks, weights of banks, and prototypes."""
+        num_classes, width = len(self.memory.counts), self.settings.width
+        pooled = num_classes * (len(LAYER_HOPS) * (width + 1) + len(MEAN_HOPS) * self.memory.num_features)
+        own = [part.extractor.state() for part in self.tasks.values() if part.extractor is not None]
+        values = [value for state in own for value in state.values()]
+        kept = pooled + 2 * len(BANKS) + sum(value.numel() for value in values if isinstance(value, Tensor))
+        return kept + 2 * sum(self.prototype_counts.values())
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as tensors and what JSON can hold."""
+        tasks = []
+        for name, part in self.tasks.items():
+            kind = None if part.extractor is None else type(part.extractor).__name__
+            tasks.append(
+                {"name": name, "classes": part.classes, "kind": kind, "certificate": part.certificate}
+            )
+        own = {
+            str(at): part.extractor.state()
+            for at, part in enumerate(self.tasks.values())
+            if part.extractor is not None
+        }
+        return {"memory": self.memory.state(), "tasks": tasks, "extractors": own}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`state` gave."""
+        self.memory.load(state["memory"])
+        self.tasks = {}
+        for at, entry in enumerate(state["tasks"]):
+            extractor: TaskExtractor | Extractors | None = None
+            if entry["kind"] == TaskExtractor.__name__:
+                extractor = TaskExtractor.restore(state["extractors"][str(at)])
+            elif entry["kind"] is not None:
+                extractor = Extractors.restore(state["extractors"][str(at)])
+            self.tasks[entry["name"]] = TaskPart(list(entry["classes"]), extractor, entry["certificate"])
+
+
+class SolvedHPN(HPN):
+    """Prototypes on three levels over extractors that are solved from sums.
+
+    ================================  ================================================================
+    paper                             here
+    ================================  ================================================================
+    AFE node, AFE struct              banks of :class:`~hpn.learners.hpn.evidence.Extractors`
+    selection of extractors           ``weights`` of the banks, by remembered nodes
+    P_A, P_N, P_C; t_A, t_N, t_C      ``planes`` of :class:`SolvedNetwork`; ``threshold_*``
+    ================================  ================================================================
+
+    See :class:`hpn.learners.HPN` for the arguments.
+
+    Attributes:
+        network_: The network.
+
+    Example:
+        >>> from hpn.datasets import load_dataset
+        >>> from hpn.streams import TaskStream
+        >>> stream = TaskStream(load_dataset("digits"))
+        >>> learner = SolvedHPN(width=500).fit_task(stream.task(0)).fit_task(stream.task(1))
+        >>> query, key = stream.query(task=0, after=1, evaluate="oracle")
+        >>> (learner.predict(query) == key.y).float().mean() > 0.95
+        tensor(True)
+        >>> learner.is_certified(0)
+        True
+    """
+
+    shares_batches: ClassVar[bool] = False
+
+    network_: SolvedNetwork
+
+    def settings(self) -> SolvedSettings:
+        """Every hyper-parameter: as given, else as the preset has it."""
+        return SolvedSettings(**self.given_params(SolvedSettings))
+
+    def effective_params(self) -> dict[str, Any]:
+        """Hyper-parameters by name, seed aside, with what the preset stands for written out."""
+        return {"preset": self.preset, **vars(self.settings())}
+
+    def is_certified(self, task: int) -> bool:
+        """Whether all that answers with ``task`` given are made of is as it was when it was learned.
+
+        Then the same input is answered with the same bits. When the graph around a node grows, its input
+        changes, and so may the answer.
+        """
+        return self.network_.is_certified(task)
+
+    @property
+    def certificates_(self) -> list[str]:
+        """Hash of what answers with each task given are made of, as of when it was learned."""
+        return [part.certificate for part in self.network_.tasks.values()]
+
+    @property
+    def codebooks(self) -> dict[str, Plane]:
+        """The prototypes of each level, which :func:`hpn.check_run` looks at."""
+        return self.network_.planes
+
+    def _arrive(self, task: Task) -> None:
+        self.settings()  # refuses what does not apply
+        super()._arrive(task)
+
+    def _learn(self, task: Task, observer: Observer) -> None:
+        if task.index == 0:
+            self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+        train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
+        self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
+        self.in_progress_ = False
+        self._step_done(observer, Progress(task.index, 1, 1))
+
+    def _scores(self, query: Query) -> Tensor:
+        evidence = self.network_.find_evidence(query.graph, query.nodes.numpy(), query.task)
+        logits = self.network_.combine(evidence)
+        at = [evidence.classes.index(label) for label in query.classes]
+        return torch.from_numpy(logits[:, at]).log_softmax(dim=1).float()
+
+    def represent(self, query: Query) -> Tensor | None:
+        """The prototypes of all levels, side by side; see :meth:`SolvedNetwork.represent`."""
+        evidence = self.network_.find_evidence(query.graph, query.nodes.numpy(), query.task)
+        return torch.from_numpy(self.network_.represent(evidence)).float()
+
+    @property
+    def num_parameters(self) -> int:
+        """Solved extractors, weights of banks, and prototypes."""
+        return self.network_.num_parameters
+
+    @property
+    def prototype_counts(self) -> dict[str, int]:
+        """Prototypes of each level."""
+        return self.network_.prototype_counts
+
+    @property
+    def prototype_bounds(self) -> dict[str, int]:
+        """The most prototypes of each level that any stream could lead to (Theorem 1, exact in a plane)."""
+        return self.memory_bound.prototypes
+
+    @property
+    def memory_bound(self) -> MemoryBound:
+        """Theorem 1 for these hyper-parameters: one plane for all banks, classes and tasks."""
+        s = self.settings()
+        thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
+        return MemoryBound(2, thresholds, 1, in_one_set=True)
+
+    @property
+    def num_stored(self) -> int:
+        """Numbers that must be kept between tasks; counted without writing them out."""
+        parts = [
+            part.extractor.state() for part in self.network_.tasks.values() if part.extractor is not None
+        ]
+        tensors = [value for part in parts for value in part.values() if isinstance(value, Tensor)]
+        return self.network_.memory.num_stored + sum(tensor.numel() for tensor in tensors)
+
+    def _state(self) -> State:
+        return {"network": self.network_.state()}
+
+    def _load_state(self, state: State) -> None:
+        self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+        self.network_.load(state["network"])

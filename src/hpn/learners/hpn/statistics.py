@@ -1,0 +1,249 @@
+r"""Sums over training nodes, from which extractors are solved.
+
+Kept of the nodes learned so far, for each bank of evidence: the counts and sums of each class and, for banks
+with a random layer h, the Gram matrix :math:`\sum h h^\top`. Encoded nodes are whole numbers, so the sums are
+exact (up to :math:`2^{53}`): they do not depend on the order of arrival or on how nodes were grouped into
+fits. They can be added (``add``, ``merge``) and subtracted (``remove``) without a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from hpn.nn.device import CPU
+from hpn.nn.encoder import Features
+
+ROWS_AT_ONCE = 1024
+"""Nodes whose products are added up in single precision, which is exact for so many."""
+LEAST_FOR_BYTES = 64
+"""Columns from which on products of 8-bit numbers are used."""
+INTEGER_ROWS = 1 << 16
+"""Nodes whose products are added up in 32-bit numbers, which is exact for so many."""
+
+
+def add_gram(gram: np.ndarray, rows: np.ndarray, sign: int = 1) -> None:
+    """Add ``sign * rows.T @ rows`` to a Gram matrix, exactly, for whole numbers from 0 to 127.
+
+    Processors with instructions for products of 8-bit numbers do that several times as fast.
+    """
+    uses_bytes = len(gram) >= LEAST_FOR_BYTES and _has_exact_bytes()
+    size = INTEGER_ROWS if uses_bytes else ROWS_AT_ONCE
+    for start in range(0, len(rows), size):
+        part = torch.from_numpy(rows[start : start + size])
+        if uses_bytes:
+            part = part.to(torch.int8)
+            product = torch._int_mm(part.T, part)
+        else:
+            product = part.T @ part
+        torch.from_numpy(gram).add_(product, alpha=sign)
+
+
+@lru_cache(maxsize=1)
+def _has_exact_bytes() -> bool:
+    """Whether products of 8-bit numbers are exact here; without the right instructions they saturate."""
+    rows = torch.full((256, 64), 127, dtype=torch.int8, device=CPU)
+    try:
+        return bool((torch._int_mm(rows.T, rows) == 256 * 127**2).all())
+    except (AttributeError, RuntimeError):
+        return False
+
+
+@dataclass(eq=False)
+class ClassSums:
+    """Counts and sums of encoded nodes by class; exact, additive.
+
+    Args:
+        dim: Length of an encoded node.
+        has_gram: Whether the Gram matrix is kept as well.
+
+    Attributes:
+        sums: By class, ``[dim]`` in double precision.
+        counts: By class.
+        gram: ``[dim, dim]`` in double precision, if kept and anything was added.
+
+    Example:
+        >>> sums = ClassSums(2, has_gram=True)
+        >>> sums.add(np.array([[1.0, 2.0], [3.0, 0.0]], np.float32), np.array([7, 7]))
+        >>> sums.sums[7].tolist(), sums.counts, sums.gram.tolist()
+        ([4.0, 2.0], {7: 2}, [[10.0, 2.0], [2.0, 4.0]])
+    """
+
+    dim: int
+    has_gram: bool
+    sums: dict[int, np.ndarray] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    gram: np.ndarray | None = None
+
+    def add(self, rows: Features, y: np.ndarray, sign: int = 1) -> None:
+        """Add encoded nodes ``[n, dim]`` of classes ``[n]``; with ``sign=-1`` take them out again."""
+        if self.has_gram:
+            self.gram = np.zeros((self.dim, self.dim)) if self.gram is None else self.gram
+            add_gram(self.gram, rows, sign)
+        for label in np.unique(y).tolist():
+            total = np.asarray(rows[y == label].sum(axis=0, dtype=np.float64)).ravel()
+            self._shift(label, sign * total, sign * int((y == label).sum()))
+
+    def merge(self, other: ClassSums, sign: int = 1) -> ClassSums:
+        """Add what was learned apart, or take it out again."""
+        if other.gram is not None:
+            self.gram = sign * other.gram if self.gram is None else self.gram + sign * other.gram
+        for label, total in other.sums.items():
+            self._shift(label, sign * total, sign * other.counts[label])
+        return self
+
+    def drop(self, label: int) -> None:
+        """Drop the sum and count of a class; the Gram matrix keeps its part."""
+        self.sums.pop(label, None)
+        self.counts.pop(label, None)
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether more was taken out than was added; entries of the random layer are never negative."""
+        if self.gram is None:
+            return False
+        return bool((np.diag(self.gram) < 0).any() or any((total < 0).any() for total in self.sums.values()))
+
+    def copy(self) -> ClassSums:
+        """A copy that shares nothing that is changed in place."""
+        gram = None if self.gram is None else self.gram.copy()
+        return ClassSums(self.dim, self.has_gram, dict(self.sums), dict(self.counts), gram)
+
+    def _shift(self, label: int, total: np.ndarray, count: int) -> None:
+        self.sums[label] = self.sums.get(label, 0.0) + total
+        self.counts[label] = self.counts.get(label, 0) + count
+        if self.counts[label] == 0 and not self.sums[label].any():
+            self.drop(label)
+
+    def means(self, classes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Counts ``[C]`` and means ``[C, dim]``."""
+        counts = np.array([self.counts[label] for label in classes], dtype=float)
+        return counts, np.stack([self.sums[label] for label in classes]) / counts[:, None]
+
+    def state(self) -> dict[str, Any]:
+        """As tensors; classes in order of their numbers, the Gram matrix as its lower half."""
+        labels = sorted(self.sums)
+        sums = np.stack([self.sums[label] for label in labels]) if labels else np.zeros((0, self.dim))
+        kept = {"sums": torch.from_numpy(sums)}
+        if self.gram is not None:
+            lower = self.gram[_lower_half(self.dim)]
+            kept["gram"] = torch.from_numpy(lower.astype(np.int32) if lower.max() < 2**31 else lower)
+        kept["labels"] = torch.tensor(labels, dtype=torch.int64, device=CPU)
+        counts = [self.counts[label] for label in labels]
+        kept["counts"] = torch.tensor(counts, dtype=torch.int64, device=CPU)
+        return kept
+
+    @property
+    def num_stored(self) -> int:
+        """Numbers in :meth:`state`."""
+        half = self.dim * (self.dim + 1) // 2 if self.gram is not None else 0
+        return half + len(self.sums) * (self.dim + 2)
+
+    @classmethod
+    def restore(cls, dim: int, state: dict[str, Any]) -> ClassSums:
+        """Make it again of :meth:`state`."""
+        labels, gram = state["labels"].tolist(), None
+        if "gram" in state:
+            gram = np.zeros((dim, dim))
+            gram[_lower_half(dim)] = state["gram"].numpy()
+            gram = np.maximum(gram, gram.T)  # entries are never negative
+        sums = dict(zip(labels, state["sums"].numpy().copy(), strict=True))
+        return cls(
+            dim, gram is not None, sums, dict(zip(labels, state["counts"].tolist(), strict=True)), gram
+        )
+
+
+@lru_cache(maxsize=1)
+def _lower_half(dim: int) -> np.ndarray:
+    return np.tri(dim, dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    r"""Extractors of a bank with a random layer: evidence :math:`W^\top h + b`.
+
+    Shapes:
+        - ``weight``: ``[dim, C]``
+        - ``bias``: ``[C]``
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+
+    def __call__(self, hidden: np.ndarray) -> np.ndarray:
+        """Evidence ``[n, C]``."""
+        return np.asarray(hidden @ self.weight.astype(np.float32) + self.bias)
+
+
+def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: float) -> LeastSquares:
+    r"""Regularised least squares of class membership on h, with an intercept that is not regularised.
+
+    Class c weighs :math:`w_c = n_c^{-\beta}` for each of its nodes. Weighting the scatter within classes by
+    its pooled form needs no Gram matrix for each class:
+
+    .. math:: G_\beta = \frac{\sum_c w_c n_c}{N} \Bigl(G - \sum_c n_c \mu_c \mu_c^\top\Bigr)
+              + \sum_c w_c n_c\, \mu_c \mu_c^\top
+
+    Args:
+        sums: Sums with a Gram matrix :math:`G`.
+        classes: Columns of the result.
+        strength: :math:`\lambda`, as a multiple of the mean squared length of (weighted) h.
+        balance: :math:`\beta`.
+    """
+    assert sums.gram is not None  # noqa: S101  (nodes were added)
+    counts, means = sums.means(classes)
+    weight = counts ** (1 - balance)  # w_c n_c
+    total = weight.sum()
+    center = weight @ means / total
+    share = total / counts.sum()
+    factor = np.append(weight - share * counts, -total)  # of the class means, and of their centre
+    vectors = np.vstack([means, center])
+    system = share * sums.gram
+    length = (np.trace(system) + factor[:-1] @ (means**2).sum(axis=1)) / counts.sum()
+    system += (vectors.T * factor) @ vectors
+    system.flat[:: len(system) + 1] += max(strength * length, 1e-9)
+    # The transpose of a symmetric matrix is in the order that LAPACK wants.
+    lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
+    right = (means - center).T * weight
+    solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
+    return LeastSquares(solved, weight / total - center @ solved)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeans:
+    r"""Extractors of a bank of class means: the cosine of :math:`u - m` and :math:`\mu_c - m`.
+
+    Shapes:
+        - ``center``: :math:`m`, the mean of the class means ``[dim]``
+        - ``directions``: ``[C, dim]``, of length 1
+    """
+
+    center: np.ndarray
+    directions: np.ndarray
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """What a slot is multiplied with: the directions, then the centre ``[C + 1, dim]``."""
+        return np.vstack([self.directions, self.center])
+
+    def __call__(self, products: np.ndarray) -> np.ndarray:
+        """Evidence ``[n, C]`` from the products of slots (of length 1) with :attr:`vectors`."""
+        along, center = products[:, :-1], products[:, -1:]
+        square = 1 - 2 * center + float(self.center @ self.center)
+        offset = self.directions @ self.center
+        return np.asarray((along - offset) / np.sqrt(np.maximum(square, 1e-6)))
+
+
+def average(sums: ClassSums, classes: list[int], scale: float) -> ClassMeans:
+    """Class means of slots that were added up as multiples of ``scale``."""
+    _, means = sums.means(classes)
+    means = means * scale
+    center = means.mean(axis=0)
+    directions = means - center
+    length = np.linalg.norm(directions, axis=1, keepdims=True)
+    return ClassMeans(center, directions / np.maximum(length, 1e-12))

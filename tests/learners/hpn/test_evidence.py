@@ -1,0 +1,409 @@
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hpn.learners.hpn import evidence as module
+from hpn.learners.hpn.evidence import (
+    BANKS,
+    LAYER_HOPS,
+    MEAN_HOPS,
+    PRIOR,
+    SHRINKAGE,
+    STEEPNESS,
+    Extractors,
+    Plane,
+    Samples,
+    fit_weights,
+)
+from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
+from hpn.nn.encoder import see
+from hpn.streams import GraphView
+from hpn.theory import max_code_size
+
+NUM_NODES, NUM_FEATURES, WIDTH, SEED = 50, 9, 40, 3
+CLASSES = [1, 4, 6]
+EXACT = 1e-12
+
+thresholds = st.floats(math.log(1e-5), 0.0).map(math.exp) | st.sampled_from(
+    [1e-5, 0.003, 0.01, 0.1, 0.5, 1.0]
+)
+amounts = st.floats(-50, 50) | st.floats(-1, 1)
+relaxed = settings(deadline=None, max_examples=200)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "size"),
+    [(1.0, 4), (0.5, 6), (0.3, 7), (0.1, 13), (0.01, 44), (0.003, 81), (1e-3, 140), (1e-5, 1404)],
+)
+def test_how_many_prototypes_there_are(threshold: float, size: int) -> None:
+    assert Plane(threshold).size == size
+    assert size == math.floor(2 * math.pi / math.acos(1 - threshold) + EXACT)
+    assert size == max_code_size(2, threshold).size
+
+
+@relaxed
+@given(thresholds)
+def test_prototypes_are_a_packing_and_there_is_no_room_for_one_more(threshold: float) -> None:
+    plane = Plane(threshold)
+    angles = plane.angle(np.arange(plane.size))
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)[: min(plane.size, 200)]
+    cosines = points @ points.T - 2 * np.eye(len(points))
+    assert cosines.max() <= 1 - threshold + 1e-9
+    assert cosines.max() == pytest.approx(plane.closest_cosine(), abs=1e-9)
+    assert math.cos(2 * math.pi / (plane.size + 1)) > 1 - threshold - 1e-9
+
+
+@relaxed
+@given(thresholds, st.floats(-math.pi, math.pi))
+def test_prototypes_are_a_cover(threshold: float, angle: float) -> None:
+    plane = Plane(threshold)
+    closest = np.cos(plane.angle(np.arange(plane.size)) - angle).max()
+    assert closest >= 1 - threshold - EXACT
+
+
+@relaxed
+@given(thresholds, amounts)
+@example(0.7, 5.0)  # the neutral one is all there is within a right angle
+@example(0.003, 1e6)
+def test_evidence_is_matched_to_the_nearest_prototype(threshold: float, amount: float) -> None:
+    plane = Plane(threshold)
+    direction = np.array([1.0, STEEPNESS * amount]) / math.hypot(1, STEEPNESS * amount)
+    positions = np.array([at for at in range(-plane.size, plane.size + 1) if abs(at) * 4 < plane.size])
+    angles = 2 * math.pi * positions / plane.size
+    cosines = np.cos(angles) * direction[0] + np.sin(angles) * direction[1]
+    matched = plane.match(np.array([amount])).item()
+    assert matched in positions
+    assert cosines[positions == matched].item() >= cosines.max() - EXACT
+    if plane.size % 4 and plane.size > 4:
+        assert cosines[positions == matched].item() >= 1 - threshold - 1e-9
+
+
+@relaxed
+@given(thresholds, st.lists(amounts, min_size=2, max_size=30))
+def test_matching_keeps_the_order(threshold: float, amounts: list[float]) -> None:
+    plane = Plane(threshold)
+    ordered = np.sort(np.array(amounts))
+    positions = plane.match(ordered)
+    assert positions.dtype == np.int64
+    assert (np.diff(positions) >= 0).all()
+    assert (np.diff(plane.evidence(positions)) >= 0).all()
+    assert (plane.match(-ordered) == -positions).all()
+    assert plane.match(np.zeros(1)).item() == 0
+
+
+@relaxed
+@given(thresholds, amounts)
+def test_a_prototype_stands_for_evidence_like_that_of_its_members(threshold: float, amount: float) -> None:
+    plane = Plane(threshold)
+    found = plane.evidence(plane.match(np.array([amount]))).item()
+    largest = plane.evidence(np.array([max(0, math.ceil(plane.size / 4) - 1)])).item()
+    kept = min(abs(amount), largest)  # beyond the last prototype all evidence is alike
+    steepest = (1 + (STEEPNESS * max(kept, abs(found))) ** 2) / STEEPNESS  # of evidence by angle
+    assert abs(abs(found) - kept) <= steepest * math.pi / plane.size + 1e-9
+    assert found * amount >= 0
+    assert plane.match(np.array([found])).item() == plane.match(np.array([amount])).item()
+
+
+@relaxed
+@given(thresholds, thresholds, st.integers(0, 2**32 - 1))
+def test_coarser_levels_never_change_what_is_largest(fine: float, coarse: float, seed: int) -> None:
+    logits = np.random.default_rng(seed).normal(size=(20, 5))
+    node = Plane(fine).match(logits)
+    upper = Plane(coarse).match(Plane(fine).evidence(node))
+    rows, first = np.arange(20), logits.argmax(axis=1)
+    assert (node[rows, first] == node.max(axis=1)).all()
+    assert (upper[rows, first] == upper.max(axis=1)).all()
+
+
+def make_view(num_nodes: int = NUM_NODES, seed: int = 0) -> GraphView:
+    rng = np.random.default_rng(seed)
+    links = rng.integers(0, num_nodes, (2, 2 * num_nodes))
+    links = links[:, links[0] != links[1]]
+    links = np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
+    x = torch.from_numpy(rng.normal(size=(num_nodes, NUM_FEATURES)).astype(np.float32))
+    return GraphView(x, torch.from_numpy(links))
+
+
+def make_extractors(seed: int = 1) -> Extractors:
+    """Extractors that were drawn and not solved."""
+    rng = np.random.default_rng(seed)
+    layers = [LeastSquares(rng.normal(size=(WIDTH, 3)) / 100, rng.normal(size=3)) for _ in LAYER_HOPS]
+    means = []
+    for _ in MEAN_HOPS:
+        directions = rng.normal(size=(3, NUM_FEATURES))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        means.append(ClassMeans(rng.normal(size=NUM_FEATURES) / 9, directions))
+    scales, weights = rng.uniform(0.5, 2, (2, len(BANKS)))
+    return Extractors(list(CLASSES), layers, means, WIDTH, SEED, scales, weights)
+
+
+def naive_evidence(extractors: Extractors, view: GraphView) -> np.ndarray:
+    """Of all nodes, from the formulas, in double precision; only the random layer is not made again."""
+    count = view.num_nodes
+    matrix = np.eye(count)
+    for source, target in view.edge_index.T.tolist():
+        matrix[source, target] = 1
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    hidden = see(view).layers(LAYER_HOPS, np.arange(count), WIDTH, SEED)
+    found = [h @ part.weight + part.bias for h, part in zip(hidden, extractors.layers, strict=True)]
+    nearby = matrix @ matrix @ found[-1]
+    for hop, means in zip(MEAN_HOPS, extractors.means, strict=True):
+        rows = np.linalg.matrix_power(matrix, hop) @ view.x.numpy().astype(float)
+        slots = rows / np.linalg.norm(rows, axis=1, keepdims=True) - means.center
+        found.append(slots @ means.directions.T / np.linalg.norm(slots, axis=1, keepdims=True))
+    found.append(nearby)
+    centred = np.stack([part - part.mean(axis=1, keepdims=True) for part in found])
+    return centred / extractors.scales[:, None, None]
+
+
+def test_evidence_of_all_banks() -> None:
+    view, extractors, nodes = make_view(), make_extractors(), np.array([7, 49, 0, 7])
+    found = extractors.evidence(view, nodes)
+    assert found.shape == (len(BANKS), 4, 3)
+    np.testing.assert_allclose(found, naive_evidence(extractors, view)[:, nodes], atol=1e-3)
+    np.testing.assert_allclose(found.sum(axis=2), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("patched", [{"NODES_AT_ONCE": 8}, {"MANY_NODES": 10}])
+def test_evidence_is_found_for_few_nodes_at_a_time(
+    patched: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, nodes = make_view(), np.array([7, 49])
+    everyone = make_extractors().evidence(view, np.arange(NUM_NODES))
+    for name, value in patched.items():
+        monkeypatch.setattr(module, name, value)
+    np.testing.assert_allclose(
+        make_extractors().evidence(view, np.arange(NUM_NODES)), everyone, rtol=0, atol=1e-5
+    )
+    np.testing.assert_allclose(make_extractors().evidence(view, nodes), everyone[:, nodes], rtol=0, atol=1e-5)
+
+
+def test_evidence_in_another_graph_is_evidence_in_that_graph() -> None:
+    """What was kept of one graph is not used in the next."""
+    views, extractors, nodes = [make_view(seed=seed) for seed in range(2)], make_extractors(), np.arange(20)
+    for view in (*views, *views):
+        fresh = make_extractors().evidence(view, nodes)
+        np.testing.assert_array_equal(extractors.evidence(view, nodes), fresh)
+
+
+def test_no_nodes() -> None:
+    found = make_extractors().evidence(make_view(), np.zeros(0, np.int64))
+    assert found.shape == (len(BANKS), 0, 3)
+
+
+def test_samples_are_what_is_seen_of_nodes() -> None:
+    view, extractors, nodes = make_view(), make_extractors(), np.array([3, 41, 17, 8])
+    samples = Samples.take(view, nodes, np.array([1, 6, 6, 4]), WIDTH, SEED)
+    assert [part.dtype for part in (*samples.layers, *samples.slots)] == [np.uint8] * 3 + [np.int16] * 3
+    expected, found = extractors.evidence(view, nodes), extractors.evidence_of(samples)
+    np.testing.assert_allclose(found[:-1], expected[:-1], atol=1e-5)
+    # Entries of up to 127 are rounded to 1/16; they are multiplied with weights of 0.01 and scaled.
+    slack = WIDTH * 127 * 2.0**-11 * 0.01 / extractors.scales[-1]
+    assert 0 < np.abs(found[-1] - expected[-1]).max() < slack / 10
+
+
+def test_samples_of_sparse_features() -> None:
+    dense = make_view()
+    x = dense.x * (dense.x > 0.8)
+    plain, sparse = (GraphView(part, dense.edge_index) for part in (x, x.to_sparse_csr()))
+    nodes, y = np.arange(10), np.arange(10)
+    first, second = (Samples.take(view, nodes, y, WIDTH, SEED) for view in (plain, sparse))
+    for a, b in zip(first.slots, second.slots, strict=True):
+        assert np.abs(a.astype(int) - b).max() <= 1
+
+
+def test_samples_are_joined_kept_and_restored() -> None:
+    view, extractors = make_view(), make_extractors()
+    take: Callable[[list[int]], Samples] = lambda nodes: Samples.take(  # noqa: E731
+        view, np.array(nodes), np.array(nodes) % 3, WIDTH, SEED
+    )
+    joined = take([3, 4, 5]).join(take([20, 21]))
+    expected = extractors.evidence_of(take([3, 4, 5, 20, 21]))
+    assert joined.y.tolist() == [0, 1, 2, 2, 0]
+    np.testing.assert_allclose(extractors.evidence_of(joined), expected, atol=1e-6)
+    kept = joined.keep(joined.y == 2)
+    np.testing.assert_allclose(extractors.evidence_of(kept), expected[:, [2, 3]], atol=1e-6)
+    state = joined.state()
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+    again = Samples.restore(state)
+    np.testing.assert_array_equal(again.y, joined.y)
+    np.testing.assert_array_equal(extractors.evidence_of(again), extractors.evidence_of(joined))
+
+
+def test_restricted_extractors_say_the_same_of_fewer_classes() -> None:
+    view, extractors, nodes = make_view(), make_extractors(), np.arange(12)
+    some = extractors.restrict([6, 1])
+    assert some.classes == [6, 1]
+    expected = extractors.evidence(view, nodes)[:, :, [2, 0]]
+    expected -= expected.mean(axis=2, keepdims=True)
+    np.testing.assert_allclose(some.evidence(view, nodes), expected, atol=1e-5)
+    np.testing.assert_array_equal(some.weights, extractors.weights)
+    assert extractors.classes == CLASSES
+
+
+def test_state_is_everything() -> None:
+    view, extractors, nodes = make_view(), make_extractors(), np.arange(12)
+    state = extractors.state()
+    again = Extractors.restore(state)
+    assert again.classes == CLASSES
+    np.testing.assert_array_equal(again.evidence(view, nodes), extractors.evidence(view, nodes))
+    np.testing.assert_array_equal(again.weights, extractors.weights)
+    state["layer0"].zero_()
+    state["weights"].zero_()
+    fresh = make_extractors()
+    np.testing.assert_array_equal(extractors.evidence(view, nodes), fresh.evidence(view, nodes))
+    np.testing.assert_array_equal(again.evidence(view, nodes), fresh.evidence(view, nodes))
+    assert (again.weights > 0).all()
+
+
+def test_no_graph_is_pickled() -> None:
+    view, extractors = make_view(), make_extractors()
+    assert b"GraphView" in pickle.dumps(view)
+    extractors.evidence(view, np.arange(3))
+    assert b"GraphView" not in pickle.dumps(extractors)
+
+
+def test_scales_where_there_are_no_nodes() -> None:
+    """The size of the evidence at class means; nearby evidence is of the size of the farthest layer's."""
+    rng = np.random.default_rng(0)
+    given_evidence = [rng.normal(size=(3, 3)) * size for size in (1, 2, 3, 4, 5, 0)]
+    found = make_extractors().typical(given_evidence)
+    assert found.shape == (len(BANKS),)
+    for bank, part in enumerate(given_evidence[:-1]):
+        mean = [sum(row) / 3 for row in part]
+        squares = [(value - mean[row]) ** 2 for row in range(3) for value in part[row]]
+        assert found[bank] == pytest.approx(math.sqrt(sum(squares) / 9))
+    assert found[5] > 0  # silent banks are not divided by 0
+    assert found[6] == found[2]
+
+
+def test_weighing_scales_evidence_to_1() -> None:
+    view, extractors, nodes = make_view(), make_extractors(), np.arange(40)
+    y = np.random.default_rng(0).integers(0, 3, 40)
+    raw = make_extractors()
+    raw.scales = np.ones(len(BANKS))
+    expected = np.sqrt((raw.evidence(view, nodes) ** 2).mean(axis=(1, 2)))
+    scales, weights = extractors.weigh(lambda: extractors.evidence(view, nodes), y)
+    np.testing.assert_allclose(scales, expected)
+    np.testing.assert_array_equal(extractors.scales, scales)
+    np.testing.assert_array_equal(extractors.weights, weights)
+    np.testing.assert_allclose((extractors.evidence(view, nodes) ** 2).mean(axis=(1, 2)), 1)
+    np.testing.assert_allclose(weights, fit_weights(extractors.evidence(view, nodes), y), atol=1e-6)
+
+
+def draw_evidence(
+    rng: np.random.Generator, skill: list[float], y: np.ndarray, num_classes: int
+) -> np.ndarray:
+    """Banks that know the class as well as their skill says; centred."""
+    truth = np.eye(num_classes)[y]
+    noise = rng.normal(size=(len(skill), len(y), num_classes))
+    evidence = np.array(skill)[:, None, None] * truth + noise
+    return np.asarray(evidence - evidence.mean(axis=2, keepdims=True))
+
+
+def naive_loss(weights: np.ndarray, evidence: np.ndarray, y: np.ndarray) -> float:
+    """Class-balanced logistic regression: classes weigh the same, nodes 1 on average."""
+    num_banks, count, num_classes = evidence.shape
+    present = sorted(set(y.tolist()))
+    total = 0.0
+    for node in range(count):
+        logits = [
+            sum(weights[b] * evidence[b, node, label] for b in range(num_banks))
+            for label in range(num_classes)
+        ]
+        top = max(logits)
+        log_sum = top + math.log(sum(math.exp(value - top) for value in logits))
+        share = count / len(present) / int((y == y[node]).sum())
+        total += share * (log_sum - logits[y[node]])
+    mean = sum(weights) / num_banks
+    return total + SHRINKAGE * sum((w - mean) ** 2 for w in weights)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_of_weights_and_its_slope(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, 12, p=[0.6, 0.3, 0.1])
+    evidence = draw_evidence(rng, [1.0, 0.2, 0.0], y, 3)
+    asked: list[tuple[Any, np.ndarray]] = []
+
+    def remember(loss: Any, start: np.ndarray, **options: Any) -> Any:
+        asked.append((loss, start))
+        return scipy.optimize.minimize(loss, start, **options)
+
+    monkeypatch.setattr(module, "minimize", remember)
+    found = fit_weights(evidence, y)
+    ((loss, start),) = asked
+    np.testing.assert_allclose(start, PRIOR / 3)
+    for weights in (start, found, rng.uniform(0, 3, 3)):
+        value, slope = loss(weights)
+        assert value == pytest.approx(naive_loss(weights, evidence, y))
+        for bank, step in enumerate(1e-5 * np.eye(3)):
+            expected = naive_loss(weights + step, evidence, y) - naive_loss(weights - step, evidence, y)
+            assert slope[bank] == pytest.approx(expected / 2e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_the_best_that_are_not_negative(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.choice(4, 60, p=[0.4, 0.4, 0.1, 0.1])
+    evidence = draw_evidence(rng, [1.5, 0.5, 0.0, -1.0], y, 4)
+    weights = fit_weights(evidence, y)
+    assert (weights >= 0).all()
+    assert weights[3] == 0  # it always says the wrong thing
+    for bank, step in enumerate(1e-4 * np.eye(4)):
+        slope = (naive_loss(weights + step, evidence, y) - naive_loss(weights - step, evidence, y)) / 2e-4
+        if weights[bank] > 0:
+            assert abs(slope) < 0.02
+        else:
+            assert slope > -0.02
+
+
+def test_banks_that_know_more_weigh_more() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 400)
+    weights = fit_weights(draw_evidence(rng, [0.0, 3.0, 1.0], y, 5), y)
+    assert weights[1] > weights[2] + 0.5 > weights[0] + 1
+
+
+def test_weights_of_few_nodes_stay_near_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same nodes ten and a hundred times: the more there are, the more they may tell banks apart."""
+    is_right = np.array([[1, 1, 1, -1], [1, -1, 1, -1]])  # each bank about four nodes of a class
+    truth = np.array([[1, -1]] * 4 + [[-1, 1]] * 4)
+    evidence, y = np.tile(is_right, 2)[:, :, None] * truth, np.repeat([0, 1], 4)
+    spreads = []
+    for times in (1, 10, 100):
+        weights = fit_weights(np.tile(evidence, (1, times, 1)), np.tile(y, times))
+        spreads.append(weights[0] - weights[1])
+    assert 0 < spreads[0] < spreads[1] < spreads[2]
+    monkeypatch.setattr(module, "SHRINKAGE", 1e4)
+    weights = fit_weights(evidence, y)
+    assert weights[0] - weights[1] < spreads[0] / 100
+    assert weights[1] > 0.1
+
+
+def test_every_class_counts_the_same() -> None:
+    """One bank always speaks for the common class, the other for the rare one: neither knows anything."""
+    y = np.array([0] * 90 + [1] * 10)
+    evidence = np.zeros((2, 100, 2))
+    evidence[0, :, 0], evidence[1, :, 1] = 1, 1
+    evidence -= evidence.mean(axis=2, keepdims=True)
+    weights = fit_weights(evidence, y)
+    assert weights[0] == pytest.approx(weights[1], abs=1e-6)
+
+
+def test_weights_of_a_class_that_none_of_the_nodes_has() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 30)
+    weights = fit_weights(draw_evidence(rng, [2.0, 0.0], y, 3), y)
+    assert np.isfinite(weights).all()
+    assert weights[0] > weights[1]

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hpn.datasets import Graph, load_dataset
+from hpn.errors import ConfigError
+from hpn.evaluation import evaluate
+from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.learners.hpn import PaperHPN
+from hpn.learners.hpn.presets import PRESETS
+from hpn.nn import prototypes
+from hpn.nn.prototypes import PrototypeBook
+from hpn.streams import Query, TaskStream
+from hpn.theory import max_code_size
+
+QUICK: dict[str, Any] = {"preset": "paper", "epochs": 6, "warmup_epochs": 3, "late_epoch": 5}
+KEPT: dict[str, Any] = {**QUICK, "retention": "certified"}
+CERTIFIED: dict[str, dict[str, Any]] = {
+    "paper": KEPT,
+    "means": {**KEPT, "slots": "means", "num_selected": 2, "levels": "AN", "keep": "best"},
+    "large": {"preset": "large", "retention": "certified", "epochs": 2},
+    "few extractors": {**KEPT, "num_extractors": 2},
+    "similarity": {**KEPT, "selection": "similarity"},
+}
+
+
+@pytest.fixture(scope="module")
+def ten() -> Graph:
+    return load_dataset("synthetic", num_nodes=250, num_links=1000, num_features=8, num_classes=10)
+
+
+def fit(learner: PaperHPN, stream: TaskStream, tasks: int | None = None) -> PaperHPN:
+    for index in range(len(stream) if tasks is None else tasks):
+        learner.fit_task(stream.task(index))
+    return learner
+
+
+def answers(learner: PaperHPN, stream: TaskStream, tasks: int) -> list[bytes]:
+    """Every bit of the scores of each task so far, the task given."""
+    queries = (stream.query(task=task, after=tasks - 1, evaluate="oracle")[0] for task in range(tasks))
+    return [learner.predict_scores(query).numpy().tobytes() for query in queries]
+
+
+def test_the_papers_numbers() -> None:
+    s = PRESETS["paper"]
+    assert (s.num_extractors, s.num_selected, s.dim) == (22, 1, 16)
+    assert (s.threshold_atomic, s.threshold_node, s.threshold_class) == (0.3, 0.3, 0.4)
+    assert (s.slots, s.counts, s.levels) == ("drawn", (5, 7), "ANC")
+    assert (s.epochs, s.warmup_epochs, s.late_epoch, s.batch_size) == (90, 35, 85, 100)
+    assert (s.lr, s.lr_refine, s.lr_prototypes, s.lr_prototypes_late) == (0.1, 0.001, 0.1, 0.01)
+    assert (s.alpha, s.beta, s.use_cls, s.momentum) == (1.0, 1.0, True, 0.0)
+    assert (s.retention, s.keep) == ("paper", "last")
+
+
+def test_what_is_given_takes_the_place_of_the_presets_values() -> None:
+    assert PaperHPN(preset="paper", seed=3).settings() == PRESETS["paper"]
+    given: dict[str, Any] = {"dim": 8, "alpha": 0.0, "epochs": 0, "use_cls": False, "drawn": "2"}
+    learner = PaperHPN(preset="paper", **given)
+    params = learner.effective_params()
+    assert params == {"preset": "paper", **vars(PRESETS["paper"]), **given}
+    assert learner.settings().num_slots == 3
+    assert PaperHPN(preset="paper", slots="means", hops=4, num_selected=2).settings().num_slots == 10
+
+
+def test_large_is_what_the_paper_states_but_for_large_graphs() -> None:
+    params = PaperHPN(preset="large", epochs=3).effective_params()
+    assert params["preset"] == "large"
+    assert params["epochs"] == 3
+    written_out = {key: value for key, value in params.items() if key not in ("preset", "epochs")}
+    assert written_out == {key: value for key, value in vars(PRESETS["large"]).items() if key != "epochs"}
+    changed = {key for key, value in vars(PRESETS["paper"]).items() if value != vars(PRESETS["large"])[key]}
+    assert changed == {
+        "num_extractors", "dim", "drawn", "hops", "epochs", "warmup_epochs", "lr_refine", "batch_size"
+    }  # fmt: skip
+    s = PaperHPN(preset="large").settings()
+    assert (s.slots, s.counts, s.num_slots, s.batch_size) == ("drawn", (1,), 2, 4000)
+
+
+def test_large_learns_every_task_and_leaves_the_extractors_of_earlier_ones_alone(graph: Graph) -> None:
+    stream, learner = TaskStream(graph), PaperHPN(preset="large")
+    own, then = [], []
+    for index in range(len(stream)):
+        learner.fit_task(stream.task(index))
+        own.append(torch.cat(learner.network_.get_extractors(learner.selections_[index])))
+        now = evaluate(learner, stream, after=index, mode="oracle").accuracy
+        then.append(now[index])
+    for selection, before in zip(learner.selections_, own, strict=True):
+        assert torch.equal(torch.cat(learner.network_.get_extractors(selection)), before)
+    assert min(now) > 65
+    assert all(last > first - 15 for first, last in zip(then, now, strict=True))
+
+
+def test_reserved_extractors_are_unused_ones_until_there_are_none(
+    ten: Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, learner = TaskStream(ten), PaperHPN(**QUICK, num_extractors=5, num_selected=2)
+    with caplog.at_level(logging.WARNING, logger="hpn.learners.hpn"):
+        fit(learner, stream, tasks=2)
+        assert not caplog.records
+        for index in (2, 3):
+            learner.fit_task(stream.task(index))
+    chosen = [(selection.node, selection.structure) for selection in learner.selections_]
+    assert chosen[:2] == [((0, 1), (0, 1)), ((2, 3), (2, 3))]
+    for number, record in zip((2, 3), caplog.records, strict=True):
+        assert f"task {number} shares the extractors of earlier tasks" in record.getMessage()
+        assert "all 5 are in use" in record.getMessage()
+    for node, structure in chosen[2:]:
+        assert len(set(node)) == len(set(structure)) == 2
+
+
+def test_similarity_picks_the_extractors_that_point_at_prototypes(graph: Graph) -> None:
+    """Features are positive, so that these extractors make a prototype of every node and neighbour."""
+    positive = Graph.build("positive", x=graph.x.abs(), links=graph.edge_index, y=graph.y)
+    stream, learner = TaskStream(positive), PaperHPN(**QUICK, selection="similarity")
+    learner.fit_task(stream.task(0))
+    assert learner.selections_[0].node == learner.selections_[0].structure == (0,)
+    with torch.no_grad():
+        learner.network_.node_extractors[7] = learner.network_.atomic_prototypes.vectors[0]
+        learner.network_.structure_extractors[4] = learner.network_.atomic_prototypes.vectors[-1]
+    learner.fit_task(stream.task(1))
+    assert (learner.selections_[1].node, learner.selections_[1].structure) == ((7,), (4,))
+
+
+def test_more_extractors_selected_than_there_are(stream: TaskStream) -> None:
+    with pytest.raises(ConfigError, match="num_selected = 3 is more than num_extractors = 2"):
+        PaperHPN(preset="paper", num_extractors=2, num_selected=3).fit_task(stream.task(0))
+
+
+STREAMS: dict[str, dict[str, Any]] = {
+    "task": {},
+    "uneven": {"tasks": "0,1;2,3,4;5;6,7,8,9"},
+    "class": {"scenario": "class"},
+    "seen": {"scenario": "class", "edges": "seen"},
+}
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize("kind", STREAMS)
+def test_certified_answers_stay_the_same_to_the_last_bit(ten: Graph, name: str, kind: str) -> None:
+    stream, learner = TaskStream(ten, **STREAMS[kind]), PaperHPN(**CERTIFIED[name])
+    first: list[bytes] = []
+    for index in range(len(stream)):
+        learner.fit_task(stream.task(index))
+        now = answers(learner, stream, index + 1)
+        assert now[:index] == first, f"after task {index}"
+        first = now
+        assert all(learner.is_certified(task) for task in range(index + 1))
+
+
+def test_answers_may_change_as_the_paper_has_it(ten: Graph) -> None:
+    stream, learner = TaskStream(ten), PaperHPN(**QUICK)
+    before = answers(fit(learner, stream, tasks=1), stream, 1)
+    assert learner.is_certified(0)
+    for index in range(1, len(stream)):
+        learner.fit_task(stream.task(index))
+    assert answers(learner, stream, 1) != before
+    assert not learner.is_certified(0)
+
+
+def test_whatever_changes_by_hand_takes_the_certificate_away(ten: Graph) -> None:
+    stream = TaskStream(ten, scenario="class")
+    learner = fit(PaperHPN(**KEPT), stream, tasks=2)
+    network, selection = learner.network_, learner.selections_[0]
+    assert selection.visible is not None
+    seen = {"node": network.node_extractors[selection.node[0]]}
+    seen["structure"] = network.structure_extractors[selection.structure[0]]
+    for number, (book, size) in enumerate(zip(network.books, selection.visible, strict=True)):
+        seen[f"first of book {number}"] = book.vectors[0]
+        seen[f"last of book {number}"] = book.vectors[size - 1]
+    for key, layer in network.shared_parameters.items():
+        seen[key] = layer[:1]
+    unseen = {
+        "extractor of the next task": network.node_extractors[learner.selections_[1].node[0]],
+        "extractor of no task": network.structure_extractors[-1],
+        "column of the next task": network.head.weight[2:],
+    }
+    with torch.no_grad():
+        for parts, expected in ((seen, False), (unseen, True)):
+            for key, part in parts.items():
+                before = part.clone()
+                part[0] += 1e-3
+                assert learner.is_certified(0) == expected, key
+                part.copy_(before)
+                assert learner.is_certified(0), key
+
+
+def test_certified_tasks_share_extractors_without_moving_them(ten: Graph) -> None:
+    stream, learner = TaskStream(ten), PaperHPN(**CERTIFIED["few extractors"])
+    fit(learner, stream, tasks=2)
+    before = [bank.detach().clone() for bank in learner.network_.extractors]
+    count = sum(learner.prototype_counts.values())
+    for index in range(2, len(stream)):
+        learner.fit_task(stream.task(index))
+    for old, new in zip(before, learner.network_.extractors, strict=True):
+        assert torch.equal(old, new)
+    assert sum(learner.prototype_counts.values()) > count
+    query, _ = stream.query(task=4, after=4, evaluate="oracle")
+    assert set(learner.predict(query).tolist()) <= set(stream.classes[4])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [QUICK, KEPT, {**QUICK, "lr_prototypes": 5.0}],
+    ids=["paper", "certified", "restless"],
+)
+def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: dict[str, Any]) -> None:
+    graph = load_dataset("synthetic", num_nodes=360, num_links=1000, num_features=8, num_classes=24)
+    stream, learner = TaskStream(graph), PaperHPN(**params, dim=2)
+    s, history = learner.settings(), []
+    bounds = learner.prototype_bounds
+    codes = [max_code_size(2, t).size for t in (s.threshold_atomic, s.threshold_node, s.threshold_class)]
+    assert list(bounds.values()) == [2 * s.num_extractors * codes[0], *codes[1:]]
+    assert len(stream) == 12
+    for index in range(12):
+        counts = learner.fit_task(stream.task(index)).prototype_counts
+        assert counts is not None
+        assert all(1 <= count <= bounds[level] for level, count in counts.items())
+        # One book is one code: without regard to how many extractors there are.
+        assert all(count <= code for count, code in zip(counts.values(), codes, strict=True))
+        history.append(counts["atomic"])
+    assert history[-1] > history[0] / 2
+
+
+def test_levels(stream: TaskStream) -> None:
+    scores, names = [], ("atomic", "node", "class")
+    for levels in ("A", "AN", "ANC"):
+        learner = fit(PaperHPN(**QUICK, levels=levels), stream, tasks=2)  # type: ignore[arg-type]
+        assert tuple(learner.prototype_counts) == tuple(learner.prototype_bounds) == names[: len(levels)]
+        assert [len(book) > 0 for book in learner.network_.books] == [level in levels for level in "ANC"]
+        scores.append(answers(learner, stream, 2))
+    assert scores[0] != scores[1] != scores[2]
+
+
+def test_the_class_is_found_without_the_task(graph: Graph) -> None:
+    stream = TaskStream(graph, scenario="class")
+    learner = fit(PaperHPN(preset="paper"), stream)
+    for mode in ("global", "grouped"):
+        accuracy = evaluate(learner, stream, after=2, mode=mode).accuracy  # type: ignore[arg-type]
+        assert sum(accuracy) / len(accuracy) > 100 / 6 + 10
+
+
+@pytest.mark.parametrize("name", ["paper", "means", "few extractors"])
+def test_the_state_is_complete(ten: Graph, name: str, tmp_path: Path) -> None:
+    stream = TaskStream(ten, scenario="class")
+    learner = fit(PaperHPN(**CERTIFIED[name], seed=2), stream, tasks=3)
+    save_checkpoint(tmp_path, {"learner": learner.state_dict()})
+    saved = load_checkpoint(tmp_path)
+    assert saved is not None
+    loaded = PaperHPN(**CERTIFIED[name], seed=2)
+    loaded.load_state_dict(saved["learner"])
+    assert answers(loaded, stream, 3) == answers(learner, stream, 3)
+    assert loaded.selections_ == learner.selections_
+    assert loaded.prototype_counts == learner.prototype_counts
+    assert all(loaded.is_certified(task) for task in range(3))
+    for one in (learner, loaded):
+        one.fit_task(stream.task(3))
+    assert answers(loaded, stream, 4) == answers(learner, stream, 4)
+
+
+def test_parameters_are_counted_by_hand(graph: Graph) -> None:
+    stream, d = TaskStream(graph), graph.num_features
+    small: dict[str, Any] = {**QUICK, "dim": 2, "drawn": "1"}  # two slots, so four numbers on level A
+    to_node, to_class = 4 * 2 + 2, 2 * 2 + 2
+    for levels, layers in (
+        ("A", 4 * 2 + 2),
+        ("AN", to_node + (4 + 2) * 2 + 2),
+        ("ANC", to_node + to_class + (4 + 4) * 2 + 2),
+    ):
+        learner = fit(PaperHPN(**small, levels=levels), stream, tasks=2)  # type: ignore[arg-type]
+        vectors = sum(learner.prototype_counts.values())
+        assert learner.num_parameters == 4 * d * 2 + 2 * vectors + layers
+    shared = fit(PaperHPN(**small, num_extractors=1), stream, tasks=2)
+    vectors = sum(shared.prototype_counts.values())
+    assert shared.num_parameters == 2 * d * 2 + 2 * vectors + to_node + to_class + 18
+    growing = fit(PaperHPN(**small), TaskStream(graph, scenario="class"), tasks=2)
+    vectors = sum(growing.prototype_counts.values())
+    assert growing.num_parameters == 4 * d * 2 + 2 * vectors + to_node + to_class + 8 * 4 + 4
+
+
+@pytest.mark.parametrize("params", [QUICK, {**QUICK, "lr_prototypes": 5.0}, KEPT])
+def test_cover_and_packing_hold_throughout(
+    stream: TaskStream, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks, check = [], PrototypeBook.check
+    monkeypatch.setattr(prototypes, "DEBUG", True)
+    monkeypatch.setattr(
+        PrototypeBook, "check", lambda book, *args: (checks.append(book), check(book, *args))[1]
+    )
+    fit(PaperHPN(**params), stream)
+    assert len(checks) > 20
+
+
+def test_nobody_asked(stream: TaskStream) -> None:
+    learner = fit(PaperHPN(**QUICK), stream, tasks=1)
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    empty = Query(query.graph, query.nodes[:0], query.classes, task=0)
+    assert learner.predict(empty).shape == (0,)
+
+
+@pytest.mark.parametrize("value", [1.0, 123.456])
+def test_features_that_are_all_alike(graph: Graph, value: float) -> None:
+    alike = Graph.build(
+        "alike", x=torch.full((graph.num_nodes, 200), value), links=graph.edge_index, y=graph.y
+    )
+    stream = TaskStream(alike)
+    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    scores = fit(PaperHPN(**QUICK), stream, tasks=1).predict_scores(query)
+    assert bool(torch.isfinite(scores).all())
+
+
+def test_stored_numbers_leave_out_extractors_that_no_task_uses(stream: TaskStream) -> None:
+    for num_extractors in (8, 16):
+        learner = PaperHPN(**QUICK, num_extractors=num_extractors)
+        learner.fit_task(stream.task(0))
+        founders, counters = sum(learner.prototype_counts.values()), 3
+        assert learner.num_stored == learner.num_parameters + founders + counters

@@ -1,0 +1,1339 @@
+"""The estimator: scikit-learn's conventions, tasks, what can be taken back, safety, and explanations."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pickle
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn.exceptions
+import torch
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+from torch_geometric.data import Data
+
+import hpn
+from hpn.datasets import Graph, load_dataset
+from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
+from hpn.learners.hpn.evidence import BANKS, Plane
+from hpn.learners.hpn.explain import SLOTS, BankMatch, Explanation, SlotEvidence
+from hpn.model.classifier import HPNClassifier
+from hpn.streams.given import read_graph
+
+EVERY = np.arange(300)
+NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])
+DEFAULTS = {"width": 2000, "strength": 0.1, "balance": 0.75, "threshold": 0.003, "random_state": 0}
+
+
+def make(**params: Any) -> HPNClassifier:
+    return HPNClassifier(**{"width": 64, **params})
+
+
+def nodes_of(graph: Graph, *classes: int, test: bool = False) -> np.ndarray:
+    """Nodes to learn from (the first 200) or to ask about, of some classes."""
+    rows = EVERY[200:] if test else EVERY[:200]
+    return rows[np.isin(graph.y.numpy()[rows], classes)]
+
+
+def learn(
+    graph: Graph, *classes: int, model: HPNClassifier | None = None, task: Any = None, **more: Any
+) -> HPNClassifier:
+    nodes = nodes_of(graph, *classes)
+    return (model or make()).partial_fit(graph, nodes, graph.y.numpy()[nodes], task=task, **more)
+
+
+def answers(model: HPNClassifier, graph: Any, task: Any = None) -> bytes:
+    return model.predict_proba(graph, np.arange(graph.x.shape[0]), task).tobytes()
+
+
+def saved(model: HPNClassifier) -> dict[str, bytes]:
+    """All there is to know of a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def reload(model: HPNClassifier) -> HPNClassifier:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder)
+        return HPNClassifier.load(folder)
+
+
+def shrunken(graph: Graph, num_nodes: int = 150) -> Any:
+    """The graph before the later nodes arrived."""
+    links = graph.edge_index.numpy()
+    return SimpleNamespace(
+        x=graph.x.numpy()[:num_nodes], edge_index=links[:, (links < num_nodes).all(axis=0)]
+    )
+
+
+def elsewhere(graph: Graph) -> Any:
+    """The same nodes under other names."""
+    return SimpleNamespace(x=graph.x, edge_index=graph.edge_index, n_id=EVERY + 10**6)
+
+
+@pytest.fixture(scope="module")
+def plain(graph: Graph) -> HPNClassifier:
+    """All classes without a task; not to be fitted any further."""
+    return learn(graph, *range(6))
+
+
+@pytest.fixture(scope="module")
+def tasks(graph: Graph) -> HPNClassifier:
+    """Every kind of task, with one fit without one in between; not to be fitted any further."""
+    model = learn(graph, 0, 1, task="own")
+    learn(graph, 2, model=model, task="pooled")
+    learn(graph, 5, model=model)
+    learn(graph, 3, model=model, task="pooled")
+    return learn(graph, 4, model=model, task=7)
+
+
+TASKS = {"own": [0, 1], "pooled": [2, 3], 7: [4]}
+
+
+@pytest.fixture(scope="module")
+def digits() -> Graph:
+    return load_dataset("digits")
+
+
+# ---------------------------------------------------------------------- conventions of scikit-learn
+
+
+def test_parameters_can_be_read_set_and_cloned(graph: Graph) -> None:
+    model = HPNClassifier(width=70, random_state=3)
+    assert model.get_params() == {**DEFAULTS, "width": 70, "random_state": 3}
+    assert model.set_params(width=64).width == 64
+    copied = clone(learn(graph, 0, 1, model=model))
+    assert copied.get_params() == model.get_params()
+    assert not hasattr(copied, "network_")
+    assert repr(copied) == "HPNClassifier(random_state=3, width=64)"
+    assert is_classifier(copied)
+    assert hpn.HPNClassifier is HPNClassifier
+
+
+def test_the_constructor_only_stores() -> None:
+    odd = {"width": -5, "strength": "x", "balance": None, "threshold": [], "random_state": "many"}
+    assert vars(HPNClassifier(**odd)) == odd  # type: ignore[arg-type]
+    assert vars(HPNClassifier()) == DEFAULTS
+
+
+UNFITTED: dict[str, Callable[[HPNClassifier, Graph], Any]] = {
+    **{
+        name: lambda model, graph, name=name: getattr(model, name)(graph, [0])
+        for name in ("predict", "predict_proba", "transform", "explain", "score", "unlearn")
+    },
+    "refresh": lambda model, graph: model.refresh(graph, [0]),
+    "merge": lambda model, graph: model.merge(learn(graph, 0)),
+    "merge of another": lambda model, graph: learn(graph, 0).merge(model),
+    "forget_class": lambda model, _: model.forget_class(0),
+    "is_certified": lambda model, _: model.is_certified("a"),
+    "known_classes": lambda model, _: model.known_classes(),
+    "save": lambda model, _: model.save("nowhere"),
+}
+
+
+@pytest.mark.parametrize("what", UNFITTED)
+def test_what_needs_a_fit_is_an_error_of_both_kinds_before(
+    what: str, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = make()
+    with pytest.raises(NotFittedError, match="this HPNClassifier is not fitted yet; call fit or") as caught:
+        UNFITTED[what](model, graph)
+    assert isinstance(caught.value, sklearn.exceptions.NotFittedError)
+    assert isinstance(caught.value, HPNError)
+    assert vars(model) == vars(make())
+    assert not list(tmp_path.iterdir())
+
+
+def test_there_are_no_results_before_the_first_fit(plain: HPNClassifier) -> None:
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        check_is_fitted(make())
+    check_is_fitted(plain)
+    results = ("classes_", "tasks_", "counts_", "n_features_in_", "prototype_counts_", "prototype_bounds_")
+    for name in results:
+        assert hasattr(plain, name)
+        assert not hasattr(make(), name)
+
+
+def test_fit_starts_over_and_partial_fit_does_not(graph: Graph) -> None:
+    model, nodes = learn(graph, 0, 1, task="a"), nodes_of(graph, 2, 3)
+    assert model.partial_fit(graph, nodes_of(graph, 4)) is model
+    assert model.classes_.tolist() == [0, 1, 4]
+    assert model.fit(graph, nodes) is model
+    assert (model.classes_.tolist(), model.tasks_) == ([2, 3], [])
+    assert saved(model) == saved(learn(graph, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("width", [0, -1, 1.5, "x", [64]]),
+        ("strength", [0, -1, "x", float("inf"), float("nan")]),
+        ("balance", [-0.1, 1.1, "x", float("nan")]),
+        ("threshold", [0, -1, 1.5, "x"]),
+        ("random_state", [1.5, "x", np.random.default_rng(0)]),
+        *((name, [None]) for name in ("width", "strength", "balance", "threshold")),
+    ],
+)
+def test_a_parameter_out_of_range_is_named(name: str, values: list[Any], graph: Graph) -> None:
+    for value in values:
+        model = make(**{name: value})
+        with pytest.raises(ConfigError, match=rf"^HPNClassifier: {name} = .*: ") as caught:
+            learn(graph, 0, 1, model=model)
+        assert "atomic" not in str(caught.value)
+        assert not hasattr(model, "network_")
+
+
+@pytest.mark.parametrize("width", [2, 7])
+def test_the_narrowest_widths(width: int, graph: Graph) -> None:
+    model = learn(graph, *range(6), model=make(width=width))
+    assert model.score(graph, EVERY[200:]) > 0.5  # a sixth by chance
+    assert len(model.explain(graph, EVERY[:3])) == 3
+
+
+def test_the_narrowest_width_of_all(graph: Graph) -> None:
+    models = [learn(graph, *range(6), model=make(width=1)) for _ in range(5)]
+    assert len({answers(model, graph) for model in models}) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"width": 65}, {"strength": 1}, {"balance": 0}, {"threshold": 0.1}, {"random_state": 1}]
+)
+def test_a_parameter_must_not_change_between_fits(change: dict[str, Any], graph: Graph) -> None:
+    model = learn(graph, 0, 1)
+    before, old = saved(model), {name: getattr(model, name) for name in change}
+    with pytest.raises(
+        ConfigError, match=r"^HPNClassifier: a parameter was changed after the first fit; call fit"
+    ):
+        learn(graph, 2, 3, model=model.set_params(**change))
+    assert saved(model.set_params(**old)) == before
+    assert learn(graph, 2, model=model).classes_.tolist() == [0, 1, 2]
+    nodes = nodes_of(graph, 2, 3)
+    assert saved(model.set_params(**change).fit(graph, nodes)) == saved(make(**change).fit(graph, nodes))
+
+
+def test_every_parameter_has_an_effect(graph: Graph, plain: HPNClassifier) -> None:
+    for change in (
+        {"width": 65},
+        {"strength": 1},
+        {"balance": 0},
+        {"threshold": 0.1},
+        {"random_state": 1},
+    ):
+        model = learn(graph, *range(6), model=make(**change))
+        assert answers(model, graph) != answers(plain, graph)
+
+
+def test_a_random_state_gives_the_same_every_time(graph: Graph) -> None:
+    fixed = [saved(learn(graph, 0, 1, model=make(random_state=state))) for state in (5, 5, 6)]
+    assert fixed[0] == fixed[1] != fixed[2]
+    random = [learn(graph, 0, 1, model=make(random_state=None)) for _ in range(2)]
+    assert answers(random[0], graph) != answers(random[1], graph)
+    first = random[0].network_.memory.seed
+    learn(graph, 2, 3, model=random[0])
+    assert random[0].network_.memory.seed == first
+    assert random[0].random_state is None
+    assert learn(graph, 4, model=reload(random[0])).classes_.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_random_numbers_of_others_are_left_alone(graph: Graph) -> None:
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    for state in (0, None):
+        learn(graph, 0, 1, model=make(random_state=state), task="a").predict(graph)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
+
+
+# ---------------------------------------------------------------------- what is given
+
+
+def test_graphs_nodes_and_labels_are_read_and_checked(graph: Graph, plain: HPNClassifier) -> None:
+    before = saved(plain)
+    narrow = SimpleNamespace(x=graph.x[:, :5], edge_index=graph.edge_index)
+    for ask in (plain.predict, plain.predict_proba, plain.transform, plain.explain, plain.partial_fit):
+        with pytest.raises(DataError, match=r"data.x has 5 features a node, but 12 were learned from"):
+            ask(narrow, [0])
+        with pytest.raises(DataError, match="nodes has 300, but nodes are numbered from 0 to 299"):
+            ask(graph, [0, 300])
+        with pytest.raises(DataError, match="nodes is empty"):
+            ask(graph, [])
+    for refuse in (plain.partial_fit, plain.fit, plain.refresh, plain.score, plain.unlearn):
+        with pytest.raises(DataError, match="y has 1 labels for 2 nodes"):
+            refuse(graph, [0, 1], [0])
+    with pytest.raises(DataError, match="nodes has 4 more than once"):
+        plain.partial_fit(graph, [4, 5, 4], [0, 1, 0])
+    with pytest.raises(DataError, match="validation nodes has 5, which is in nodes"):
+        plain.partial_fit(graph, [4, 5], [0, 1], validation=([5], [1]))
+    with pytest.raises(ConfigError, match="validation must be a pair"):
+        plain.partial_fit(graph, [4, 5], [0, 1], validation=[1, 2, 3])  # type: ignore[arg-type]
+    assert saved(plain) == before
+
+
+def test_a_graph_may_come_in_many_forms(graph: Graph, plain: HPNClassifier) -> None:
+    nodes, y = nodes_of(graph, *range(6)), graph.y.numpy()
+    links = graph.edge_index
+    adjacency = sp.coo_array((np.ones(links.shape[1]), links.numpy()), shape=(300, 300))
+    mask = np.isin(EVERY, nodes)
+    forms = [
+        Data(x=graph.x, edge_index=links),
+        SimpleNamespace(x=graph.x.double().numpy(), edge_index=torch.cat([links, links.flip(0)], dim=1)),
+        SimpleNamespace(x=graph.x.tolist(), adj_t=adjacency),
+    ]
+    for form in forms:
+        model = make().fit(form, mask, y[nodes].tolist())
+        assert saved(model) == saved(plain)
+        assert model.predict_proba(form).tobytes() == answers(plain, graph)
+    sparse = SimpleNamespace(x=sp.csr_array(graph.x.numpy()), edge_index=links)
+    found = make().fit(sparse, nodes, y[nodes]).predict_proba(sparse)
+    assert np.allclose(found, plain.predict_proba(graph), atol=0.05)
+
+
+def test_a_graph_may_have_no_edges(digits: Graph) -> None:
+    y, bare = digits.y.numpy(), SimpleNamespace(x=digits.x)
+    model = make().fit(bare, np.arange(600), y[:600])
+    assert model.score(bare, np.arange(600, 1200), y[600:1200]) > 0.85
+    (part,) = model.explain(bare, [1000])
+    assert part.predicted == model.predict(bare, [1000])[0]
+
+
+def _pandas_text(y: np.ndarray) -> Any:
+    return pd.Series(NAMES[y], index=100 + np.arange(len(y)))
+
+
+KINDS: dict[str, list[Callable[[np.ndarray], Any]]] = {
+    "U": [
+        lambda y: NAMES[y],
+        lambda y: NAMES[y].tolist(),
+        lambda y: NAMES[y].astype(object),
+        _pandas_text,
+        lambda y: _pandas_text(y).astype("category"),
+        lambda y: _pandas_text(y).astype("string"),
+    ],
+    "i": [
+        lambda y: y - 3,
+        lambda y: (y - 3).tolist(),
+        lambda y: (y - 3).astype(np.int8),
+        lambda y: (y - 3).astype(np.float32),
+        lambda y: torch.from_numpy(y - 3),
+        lambda y: pd.Series(y - 3).astype("Int64"),
+    ],
+    "b": [lambda y: y > 2, lambda y: (y > 2).tolist(), lambda y: torch.from_numpy(y > 2)],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_in_any_container(kind: str, graph: Graph) -> None:
+    nodes, y = nodes_of(graph, *range(6)), graph.y.numpy()
+    models = [make().fit(graph, nodes, to_labels(y[nodes])) for to_labels in KINDS[kind]]
+    expected = KINDS[kind][0](y)
+    for model, to_labels in zip(models, KINDS[kind], strict=True):
+        assert saved(model) == saved(models[0])
+        predicted = model.predict(graph, EVERY)
+        assert predicted.dtype.kind == kind
+        assert model.classes_.tolist() == sorted(set(expected.tolist()))
+        assert model.score(graph, EVERY, to_labels(y)) == (predicted == expected).mean() > 0.8
+    counts = {label: int((expected[nodes] == label).sum()) for label in sorted(set(expected.tolist()))}
+    assert models[0].counts_ == counts
+
+
+def test_new_classes_have_their_column_where_they_sort(graph: Graph) -> None:
+    model, y = make(), graph.y.numpy()
+    for label in range(6):
+        nodes = nodes_of(graph, label)
+        model.partial_fit(graph, nodes, NAMES[y[nodes]])
+        assert model.classes_.tolist() == sorted(NAMES[: label + 1])
+        assert model.predict_proba(graph, EVERY).shape == (300, label + 1)
+    table = model.predict_proba(graph, EVERY)
+    assert (model.classes_[table.argmax(axis=1)] == NAMES[y]).mean() > 0.8
+    assert (model.predict(graph, EVERY) == model.classes_[table.argmax(axis=1)]).all()
+    assert np.allclose(table.sum(axis=1), 1, atol=1e-12)
+    assert (table >= 0).all()
+
+
+def test_labels_are_of_one_kind(graph: Graph, plain: HPNClassifier) -> None:
+    before = saved(plain)
+    with pytest.raises(DataError, match="labels are a mix of numbers and text; use one kind"):
+        plain.partial_fit(graph, [0, 1], ["a", "b"])
+    with pytest.raises(DataError, match="labels are a mix of Booleans and numbers; use one kind"):
+        plain.partial_fit(graph, [0, 1], [True, False])
+    assert saved(plain) == before
+
+
+def test_validation_labels_are_of_the_same_kind(graph: Graph) -> None:
+    y = graph.y.numpy()
+    with pytest.raises(DataError, match="labels are a mix of numbers and text; use one kind"):
+        make().partial_fit(graph, EVERY[:50], y[:50], validation=(EVERY[50:99], NAMES[y[50:99]]))
+
+
+# ---------------------------------------------------------------------- splits that come with the graph
+
+
+@pytest.fixture
+def split(graph: Graph) -> Data:
+    train, val = EVERY < 150, (EVERY >= 150) & (EVERY < 200)
+    parts = {"train_mask": train, "val_mask": val, "test_mask": ~(train | val)}
+    masks = {name: torch.from_numpy(mask) for name, mask in parts.items()}
+    return Data(x=graph.x, edge_index=graph.edge_index, y=graph.y, **masks)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "refresh"])
+def test_masks_say_what_to_learn_and_what_to_ask(method: str, split: Data) -> None:
+    y = split.y.numpy()
+    start = make() if method != "refresh" else make().fit(split, [0, 1])
+    model = getattr(start, method)(split)
+    by_hand = make().fit(split, EVERY[:150], y[:150], validation=(EVERY[150:200], y[150:200]))
+    assert saved(model) == saved(by_hand)
+    assert saved(model) != saved(make().fit(split, EVERY[:150])), "validation nodes are of use"
+    assert model.predict_proba(split).tobytes() == model.predict_proba(split, EVERY[200:]).tobytes()
+    assert model.score(split) == (model.predict(split) == y[200:]).mean() > 0.8
+    assert len(model.explain(split)) == len(model.transform(split)) == 100
+
+
+def test_nodes_are_held_out_unless_there_are_validation_nodes(split: Data, plain: HPNClassifier) -> None:
+    """Remembered are ids, classes, and whether a node was learned as well."""
+    with_validation = make().fit(split).network_.memory.kept
+    assert with_validation.remembered[:, 0].tolist() == list(range(150, 200))
+    assert set(with_validation.remembered[:, 2]) == {0}
+    assert with_validation.held_out[0].counts == {}
+    without = plain.network_.memory.kept
+    assert set(without.remembered[:, 2]) == {1}
+    assert set(without.remembered[:, 0]) < set(range(200))
+    assert 200 / 8 < len(without.remembered) == sum(without.held_out[0].counts.values()) < 200 / 3
+    again = make().fit(split, EVERY[:100]).network_.memory.kept
+    assert set(again.remembered[:, 0]) == {node for node in without.remembered[:, 0] if node < 100}
+
+
+def test_masks_are_not_used_when_nodes_are_given(split: Data, plain: HPNClassifier) -> None:
+    given = make().fit(split, EVERY[:200], split.y[:200])
+    assert saved(given) == saved(plain)
+    val = (EVERY[:20], split.y[:20])
+    assert make().fit(split, EVERY[20:], validation=val).counts_ == {
+        label: int((split.y[20:] == label).sum()) for label in range(6)
+    }
+
+
+def test_without_masks_every_labelled_node_is_learned(graph: Graph) -> None:
+    y = graph.y.clone()
+    y[::3] = -1
+    data = Data(x=graph.x, edge_index=graph.edge_index, y=y)
+    known = EVERY[y.numpy() >= 0]
+    model = make().fit(data)
+    assert saved(model) == saved(make().fit(graph, known))
+    assert model.predict(data).shape == (300,)
+    assert model.score(data) == (model.predict(data, known) == y.numpy()[known]).mean()
+
+
+def test_what_is_missing_is_said(graph: Graph) -> None:
+    bare = SimpleNamespace(x=graph.x, edge_index=graph.edge_index)
+    with pytest.raises(DataError, match="HPNClassifier: give nodes and y, or a graph with y"):
+        make().fit(bare)
+    with pytest.raises(DataError, match="HPNClassifier: y was given without nodes; give the nodes"):
+        make().fit(graph, y=graph.y)
+    with pytest.raises(DataError, match=r"data.y is missing; pass the labels"):
+        make().fit(bare, [0, 1])
+
+
+def test_labels_given_beside_masks(split: Data) -> None:
+    """They belong to the training nodes; labels of ``data.y`` play no part then."""
+    y = split.y.numpy()
+    model = make().fit(split, y=NAMES[y[:150]])
+    assert saved(model) == saved(make().fit(split, EVERY[:150], NAMES[y[:150]]))
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def test_tasks_are_asked_among_their_classes(graph: Graph, tasks: HPNClassifier) -> None:
+    y = graph.y.numpy()
+    assert tasks.tasks_ == ["own", "pooled", 7]
+    assert tasks.classes_.tolist() == tasks.known_classes().tolist() == [0, 1, 2, 3, 4, 5]
+    for task, classes in TASKS.items():
+        table = tasks.predict_proba(graph, EVERY, task)
+        assert tasks.known_classes(task).tolist() == classes
+        assert table.shape == (300, len(classes))
+        assert np.allclose(table.sum(axis=1), 1, atol=1e-12)
+        predicted = tasks.predict(graph, EVERY, task)
+        assert (predicted == np.array(classes)[table.argmax(axis=1)]).all()
+        nodes = nodes_of(graph, *classes, test=True)
+        assert tasks.score(graph, nodes, y[nodes], task) == (predicted[nodes] == y[nodes]).mean() > 0.9
+
+
+def test_answers_with_a_task_given_stay_bit_for_bit(graph: Graph) -> None:
+    model, old = make(), shrunken(graph)
+    expected: dict[Any, list[bytes]] = {}
+    fits: list[tuple[Any, list[int]]] = [
+        ("a", [0, 1]),
+        (None, [2]),
+        ("b", [3]),
+        (None, [0, 1, 4]),
+        (9, [0, 2, 5]),
+        ("c", [1]),
+        (None, [5]),
+    ]
+    for task, classes in fits:
+        learn(graph, *classes, model=model, task=task)
+        if task is not None:
+            expected[task] = [answers(model, data, task) for data in (graph, old)]
+        assert {name: [answers(model, data, name) for data in (graph, old)] for name in expected} == expected
+        assert all(model.is_certified(name) for name in expected)
+    model.forget_class(4)
+    model.unlearn(graph, nodes_of(graph, 2)[:3])
+    for other in (model, reload(model), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert {name: [answers(other, data, name) for data in (graph, old)] for name in expected} == expected
+        assert all(other.is_certified(name) for name in expected)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [2, 3]])
+def test_a_task_that_is_fitted_again_changes_and_is_certified_again(classes: list[int], graph: Graph) -> None:
+    model = learn(graph, 0, 1, task="a")
+    learn(graph, 4, 5, model=model, task="b")
+    before, other = answers(model, graph, "a"), answers(model, graph, "b")
+    learn(graph, *classes, model=model, task="a")
+    assert answers(model, graph, "a") != before
+    assert answers(model, graph, "b") == other
+    assert model.tasks_ == ["a", "b"]
+    assert model.known_classes("a").tolist() == sorted({0, 1, *classes})
+    assert model.is_certified("a")
+    after = answers(model, graph, "a")
+    learn(graph, 5, model=model)
+    assert answers(model, graph, "a") == after
+    assert model.is_certified("a")
+
+
+def test_a_task_may_come_one_class_at_a_time(graph: Graph) -> None:
+    model, y = make(), graph.y.numpy()
+    for label in range(6):
+        learn(graph, label, model=model, task="all")
+    together = learn(graph, *range(6))
+    assert answers(model, graph, "all") == answers(together, graph), "made of the same sums"
+    nodes = nodes_of(graph, *range(6), test=True)
+    assert model.score(graph, nodes, y[nodes], "all") > 0.9
+    assert model.is_certified("all")
+
+
+def test_a_task_of_one_class(graph: Graph) -> None:
+    model = learn(graph, 2, task="only")
+    assert (model.predict_proba(graph, EVERY, "only") == np.ones((300, 1))).all()
+    assert set(model.predict(graph, EVERY, "only")) == {2}
+    assert set(model.predict(graph, EVERY)) == {2}
+    assert model.is_certified("only")
+    learn(graph, 3, model=model)
+    assert set(model.predict(graph, EVERY, "only")) == {2}
+
+
+def test_a_certificate_is_about_the_very_numbers(graph: Graph, tasks: HPNClassifier) -> None:
+    own, pooled = copy.deepcopy(tasks), copy.deepcopy(tasks)
+    own.network_.tasks["own"].extractor.weight[0, 0] += 1e-6  # type: ignore[union-attr]
+    pooled.network_.tasks["pooled"].extractor.weights[0] += 1e-12  # type: ignore[union-attr]
+    assert [own.is_certified(task) for task in TASKS] == [False, True, True]
+    assert [pooled.is_certified(task) for task in TASKS] == [True, False, True]
+
+
+def test_tasks_have_names(graph: Graph, tasks: HPNClassifier) -> None:
+    for wrong in (1.5, True, ["a"], ("a", "b")):
+        with pytest.raises(ConfigError, match=r"HPNClassifier: task = .*: expected a string or a whole"):
+            learn(graph, 0, 1, task=wrong)
+    assert learn(graph, 0, task=np.int64(3)).tasks_ == [3]
+    model = learn(graph, 0, 1, task="3")
+    learn(graph, 2, model=model, task=3)
+    assert reload(model).tasks_ == ["3", 3]
+    asked = (tasks.predict, tasks.predict_proba, tasks.transform, tasks.explain)
+    for ask in (*(lambda task, ask=ask: ask(graph, EVERY, task) for ask in asked), tasks.is_certified):
+        with pytest.raises(ConfigError, match=r"^HPNClassifier: there is no task 'z'; tasks are 'own', "):
+            ask("z")
+    with pytest.raises(ConfigError, match=r"there is no task 7; tasks are none"):
+        learn(graph, 0).predict(graph, task=7)
+
+
+def test_names_are_listed_as_they_are(graph: Graph, tasks: HPNClassifier) -> None:
+    with pytest.raises(ConfigError, match=r"tasks are 'own', 'pooled', 7$"):
+        tasks.predict(graph, task="z")
+
+
+# ---------------------------------------------------------------------- merging
+
+
+def test_merging_brings_tasks_along(graph: Graph) -> None:
+    mine, theirs = learn(graph, 0, 1, task="a"), learn(graph, 2, task="b")
+    learn(graph, 3, model=theirs, task="b")
+    learn(graph, 4, 5, model=theirs)
+    expected = {"a": answers(mine, graph, "a"), "b": answers(theirs, graph, "b")}
+    before = saved(theirs)
+    assert mine.merge(theirs) is mine
+    assert mine.tasks_ == ["a", "b"]
+    assert {task: answers(mine, graph, task) for task in ("a", "b")} == expected
+    assert mine.is_certified("a")
+    assert mine.is_certified("b")
+    assert answers(mine, graph) == answers(learn(graph, *range(6)), graph)
+    learn(graph, 0, model=mine, task="b")
+    assert saved(theirs) == before
+
+
+def test_what_cannot_be_merged_is_refused(graph: Graph) -> None:
+    model = learn(graph, 0, 1, task="a")
+    before = saved(model)
+    y = graph.y.numpy()
+    narrow = SimpleNamespace(x=graph.x[:, :5], edge_index=graph.edge_index)
+    nodes = nodes_of(graph, 2, 3)
+    cases: list[tuple[HPNClassifier, str]] = [
+        *(
+            (learn(graph, 2, 3, model=make(**change)), "needs two classifiers with the same parameters")
+            for change in (
+                {"width": 65},
+                {"strength": 1},
+                {"balance": 0},
+                {"threshold": 0.1},
+                {"random_state": 1},
+            )
+        ),
+        (make().fit(narrow, nodes, y[nodes]), "needs the same features, got 12 and 5"),
+        (make().fit(graph, nodes, NAMES[y[nodes]]), "labels are a mix of numbers and text"),
+        (learn(graph, 2, 3, task="a"), "both classifiers have a task 'a'"),
+        (model, "merge needs another classifier, not this one"),
+        (copy.copy(model), "merge needs another classifier, not this one"),
+    ]
+    for other, message in cases:
+        with pytest.raises(HPNError, match=rf"^HPNClassifier: .*{message}"):
+            model.merge(other)
+        assert saved(model) == before
+
+
+def test_merging_labels_of_another_kind_is_a_config_error(graph: Graph) -> None:
+    nodes = nodes_of(graph, 2, 3)
+    with pytest.raises(ConfigError):
+        learn(graph, 0, 1).merge(make().fit(graph, nodes, NAMES[graph.y.numpy()[nodes]]))
+
+
+def test_a_copy_may_be_merged_with_its_origin(graph: Graph) -> None:
+    model = learn(graph, 0, 1)
+    model.merge(copy.deepcopy(model))
+    assert model.counts_ == {label: 2 * len(nodes_of(graph, label)) for label in (0, 1)}
+
+
+# ---------------------------------------------------------------------- unlearning, forgetting, refreshing
+
+
+def test_unlearning_a_class_takes_it_out_of_the_answers(graph: Graph) -> None:
+    model = learn(graph, 0, 1, 2)
+    assert model.unlearn(graph, nodes_of(graph, 1)) is model
+    assert model.classes_.tolist() == [0, 2]
+    assert saved(model) == saved(learn(graph, 0, 2))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "wrong labels",
+        "a label that no node has",
+        "a label of another kind",
+        "nodes that were not learned",
+        "a class that was not learned",
+        "a graph that has grown",
+    ],
+)
+def test_unlearning_what_was_not_learned_like_this_is_refused(case: str, graph: Graph) -> None:
+    y, old = graph.y.numpy(), shrunken(graph)
+    known = nodes_of(graph, 0, 1)
+    known = known[known < 150]
+    some, others = known[::2], known[1::2]
+    data, nodes, labels = {
+        "wrong labels": (old, some, 1 - y[some]),
+        "a label that no node has": (old, some[:1], [5]),
+        "a label of another kind": (old, some[:1], ["0"]),
+        "nodes that were not learned": (old, others, y[others]),
+        "a class that was not learned": (old, nodes_of(graph, 2)[:1], [2]),
+        "a graph that has grown": (graph, some, y[some]),
+    }[case]
+    model = make().fit(old, some, y[some])
+    before = saved(model)
+    with pytest.raises(DataError, match=r"^unlearn: these nodes were not learned with these labels in"):
+        model.unlearn(data, nodes, labels)
+    assert saved(model) == before
+    assert model.classes_.tolist() == [0, 1]
+    assert model.unlearn(old, some[1:], y[some[1:]]).counts_ == {y[some[0]]: 1}
+
+
+def test_unlearning_leaves_tasks_as_they_are(graph: Graph) -> None:
+    model = learn(graph, 0, 1, 2, task="a")
+    before = answers(model, graph, "a")
+    model.unlearn(graph, nodes_of(graph, 1)[1:])
+    assert answers(model, graph, "a") == before
+    assert model.is_certified("a")
+    assert model.counts_[1] == 1
+
+
+@pytest.mark.parametrize("ask", ["counts_", "predict", "predict_proba", "fit the task again"])
+def test_a_class_may_be_left_in_a_task_alone(ask: str, graph: Graph) -> None:
+    model = learn(graph, 0, 1, 2, task="a")
+    before = answers(model, graph, "a")
+    model.unlearn(graph, nodes_of(graph, 1))
+    assert answers(model, graph, "a") == before
+    if ask == "counts_":
+        assert model.counts_.get(1, 0) == 0
+    elif ask == "fit the task again":
+        assert learn(graph, 0, model=model, task="a").is_certified("a")
+    else:
+        assert len(getattr(model, ask)(graph, EVERY[:9])) == 9
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "transform", "explain"])
+def test_tasks_answer_when_everything_else_is_unlearned(method: str, graph: Graph) -> None:
+    model = learn(graph, 0, 1, task="a")
+    before = repr(getattr(model, method)(graph, EVERY[:20], "a"))
+    model.unlearn(graph, nodes_of(graph, 0, 1))
+    assert model.classes_.tolist() == []
+    assert model.known_classes("a").tolist() == [0, 1]
+    assert repr(getattr(reload(model), method)(graph, EVERY[:20], "a")) == before
+    assert repr(getattr(model, method)(graph, EVERY[:20], "a")) == before
+
+
+def test_forgetting_a_class(graph: Graph, tasks: HPNClassifier) -> None:
+    model = copy.deepcopy(tasks)
+    kept = answers(model, graph, "own")
+    assert model.forget_class(2) is model
+    assert model.classes_.tolist() == list(model.counts_) == [0, 1, 3, 4, 5]
+    assert model.tasks_ == ["own", 7]
+    assert answers(model, graph, "own") == kept
+    assert 2 not in model.predict(graph, EVERY)
+    nodes = nodes_of(graph, 0, 1, 3, 4, 5, test=True)
+    assert model.score(graph, nodes) > 0.9
+    assert answers(reload(model), graph) == answers(model, graph)
+    learn(graph, 2, model=model)
+    assert model.counts_[2] == len(nodes_of(graph, 2))
+    assert model.score(graph, EVERY[200:]) > 0.8
+    for wrong in (9, "2", True):
+        with pytest.raises(ConfigError, match=f"^HPNClassifier: there is no class {wrong!r}; classes are 0,"):
+            model.forget_class(wrong)
+
+
+def test_nothing_but_second_moments_of_a_forgotten_class_is_kept(graph: Graph) -> None:
+    model, never = learn(graph, 0, 1, 2).forget_class(2), learn(graph, 0, 1)
+    assert never.counts_ == model.counts_
+    kept, expected = model.network_.memory.kept, never.network_.memory.kept
+    assert np.array_equal(kept.remembered, expected.remembered)
+    for mine, theirs in zip(kept.learned, expected.learned, strict=True):
+        assert mine.counts == theirs.counts
+        assert all(np.array_equal(mine.sums[label], theirs.sums[label]) for label in theirs.sums)
+
+
+@pytest.mark.parametrize("how", ["forget_class", "unlearn"])
+def test_a_model_may_lose_its_last_class(how: str, graph: Graph) -> None:
+    model, nodes = learn(graph, 3), nodes_of(graph, 3)
+    model.predict(graph, nodes)
+    model = model.forget_class(3) if how == "forget_class" else model.unlearn(graph, nodes)
+    assert model.classes_.tolist() == []
+    assert model.counts_ == {}
+    assert sum(model.prototype_counts_.values()) == 0
+    with pytest.raises(NotFittedError, match="has no class left; call partial_fit first"):
+        model.predict(graph)
+    assert learn(graph, 0, 1, model=model).score(graph, nodes_of(graph, 0, 1, test=True)) > 0.9
+
+
+@pytest.mark.parametrize("keep", [reload, lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy])
+def test_a_model_without_a_class_may_be_saved(
+    keep: Callable[[HPNClassifier], HPNClassifier], graph: Graph
+) -> None:
+    model = keep(learn(graph, 3).forget_class(3))
+    assert model.classes_.tolist() == []
+
+
+def test_refreshing_equals_a_new_fit(graph: Graph) -> None:
+    y, old = graph.y.numpy(), shrunken(graph)
+    model = make().fit(old, np.arange(150), y[:150])
+    model.predict(elsewhere(graph))
+    val = (EVERY[200:], y[200:])
+    assert model.refresh(graph, EVERY[:200], y[:200], validation=val) is model
+    fresh = make().fit(graph, EVERY[:200], y[:200], validation=val)
+    assert saved(model) == saved(fresh)
+    assert answers(model, graph) == answers(fresh, graph)
+    assert answers(model, elsewhere(graph)) == answers(fresh, elsewhere(graph))
+
+
+def test_refreshing_keeps_tasks(graph: Graph, tasks: HPNClassifier) -> None:
+    model = copy.deepcopy(tasks)
+    expected = {task: answers(model, graph, task) for task in TASKS}
+    model.refresh(graph, EVERY[:200])
+    assert answers(model, graph) == answers(learn(graph, *range(6)), graph)
+    for other in (model, reload(model)):
+        assert {task: answers(other, graph, task) for task in TASKS} == expected
+        assert all(other.is_certified(task) for task in TASKS)
+
+
+def test_refreshing_with_fewer_classes_keeps_tasks(graph: Graph, tasks: HPNClassifier) -> None:
+    model = copy.deepcopy(tasks).refresh(graph, nodes_of(graph, 1, 2, 5))
+    for task in TASKS:
+        assert (model.predict(graph, EVERY, task) == tasks.predict(graph, EVERY, task)).all()
+
+
+@pytest.mark.parametrize("change", [{"random_state": None}, {"random_state": 4}])
+def test_tasks_of_a_refreshed_model_can_be_saved(change: dict[str, Any], graph: Graph) -> None:
+    model = make(random_state=change["random_state"] and 3)
+    for label in (2, 3):
+        learn(graph, label, model=model, task="pooled")
+    before = answers(model, graph, "pooled")
+    model.set_params(**change).refresh(graph, EVERY[:200])
+    assert answers(model, graph, "pooled") == before
+    assert answers(reload(model), graph, "pooled") == before
+
+
+def test_a_refresh_that_is_refused_changes_nothing(graph: Graph, tasks: HPNClassifier) -> None:
+    before = saved(tasks)
+    with pytest.raises(DataError):
+        tasks.refresh(graph, EVERY[:200], graph.y[:100])
+    with pytest.raises(DataError):
+        tasks.fit(graph, EVERY[:200], graph.y[:100])
+    assert saved(tasks) == before
+
+
+# ---------------------------------------------------------------------- safety
+
+
+def fail_after(
+    monkeypatch: pytest.MonkeyPatch, target: str, error: type[BaseException], calls: int = 1
+) -> None:
+    """Let a function do its work a number of times, and fail at the end of the last."""
+    path = target.split(".")
+    owner = importlib.import_module(".".join(path[:4]))
+    for name in path[4:-1]:
+        owner = getattr(owner, name)
+    original, left = getattr(owner, path[-1]), [calls]
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            raise error
+        return result
+
+    monkeypatch.setattr(owner, path[-1], fail)
+
+
+INNER = "hpn.learners.hpn."
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(
+    ("target", "calls", "task"),
+    [
+        ("memory.Memory._encode", 1, None),
+        ("memory._join", 1, None),
+        ("statistics.ClassSums.add", 4, None),
+        ("solved.choose_extractor", 1, "new"),
+        ("memory.Memory.learn", 1, "new"),
+        ("memory.Memory.learn", 1, "own"),
+        ("memory.Memory.learn", 1, None),
+        ("evidence.Extractors.restrict", 1, "own"),
+        ("evidence.fit_weights", 1, "pooled"),
+        ("solved.TaskPart.digest", 1, "new"),
+        ("solved.TaskPart.digest", 1, "pooled"),
+    ],
+)
+def test_a_fit_that_is_interrupted_changes_nothing(
+    target: str,
+    calls: int,
+    task: str | None,
+    error: type[BaseException],
+    graph: Graph,
+    tasks: HPNClassifier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hpn.learners.hpn.memory.SMALL_FIT", 1)
+    model, other = copy.deepcopy(tasks), shrunken(graph)
+    nodes, y = nodes_of(graph, 3, 4), graph.y.numpy()
+    nodes = nodes[nodes < 150]
+    before, expected = saved(model), answers(model, graph)
+    with monkeypatch.context() as patch:
+        fail_after(patch, INNER + target, error, calls)
+        with pytest.raises(error):
+            model.partial_fit(other, nodes, y[nodes], task=task)
+    assert saved(model) == before
+    assert answers(model, graph) == expected
+    assert answers(model, elsewhere(graph)) == answers(tasks, elsewhere(graph))
+    undisturbed = learn(graph, 3, 4, model=copy.deepcopy(tasks), task=task)
+    assert saved(learn(graph, 3, 4, model=model, task=task)) == saved(undisturbed)
+    assert answers(model, graph) == answers(undisturbed, graph)
+
+
+def test_a_first_fit_that_is_interrupted_leaves_no_trace(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task, target in ((None, "memory.Memory.learn"), ("a", "solved.TaskPart.digest")):
+        model = make()
+        with monkeypatch.context() as patch:
+            fail_after(patch, INNER + target, KeyboardInterrupt)
+            with pytest.raises(KeyboardInterrupt):
+                learn(graph, 0, 1, model=model, task=task)
+        assert vars(model) == vars(make())
+
+
+@pytest.mark.parametrize(
+    ("target", "calls", "change"),
+    [
+        ("statistics.ClassSums.add", 4, lambda model, graph: model.unlearn(graph, nodes_of(graph, 3))),
+        ("memory._take_out", 1, lambda model, graph: model.unlearn(graph, nodes_of(graph, 3))),
+        ("statistics.ClassSums.merge", 4, lambda model, graph: model.merge(learn(graph, 3))),
+        ("statistics.ClassSums.drop", 4, lambda model, _: model.forget_class(3)),
+        ("memory.Memory.learn", 1, lambda model, graph: model.refresh(graph, EVERY[:20])),
+        ("memory.Memory.learn", 1, lambda model, graph: model.fit(graph, EVERY[:20])),
+    ],
+)
+def test_other_changes_that_are_interrupted_change_nothing(
+    target: str,
+    calls: int,
+    change: Callable[[HPNClassifier, Graph], Any],
+    graph: Graph,
+    tasks: HPNClassifier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = copy.deepcopy(tasks)
+    before = saved(model)
+    with monkeypatch.context() as patch:
+        fail_after(patch, INNER + target, KeyboardInterrupt, calls)
+        with pytest.raises(KeyboardInterrupt):
+            change(model, graph)
+    assert saved(model) == before
+    assert answers(model, graph) == answers(tasks, graph)
+
+
+@pytest.mark.parametrize(
+    "target", ["memory.solve", "memory.average", "evidence.fit_weights", "statistics.ClassSums.add"]
+)
+def test_an_answer_that_is_interrupted_can_be_asked_for_again(
+    target: str, graph: Graph, plain: HPNClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make()
+    for label in range(6):
+        learn(graph, label, model=model)
+    with monkeypatch.context() as patch:
+        fail_after(patch, INNER + target, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.predict(graph)
+    assert answers(model, graph) == answers(plain, graph)
+
+
+# ---------------------------------------------------------------------- asking changes nothing
+
+
+def ask_everything(model: HPNClassifier, graph: Graph) -> None:
+    for task in (None, *model.tasks_):
+        for data in (graph, elsewhere(graph), shrunken(graph)):
+            model.predict(data, [5, 3], task)
+            model.predict_proba(data, [3], task)
+            model.transform(data, [3], task)
+            model.explain(data, [3], task)
+    model.score(graph, EVERY[:20])
+    assert model.classes_.size
+    assert model.counts_
+    assert model.prototype_counts_
+    assert model.prototype_bounds_
+    repr(model)
+
+
+def test_asking_changes_nothing(graph: Graph, tasks: HPNClassifier) -> None:
+    model, given = copy.deepcopy(tasks), copy.deepcopy(graph)
+    asked = [(data, task) for data in (graph, elsewhere(graph)) for task in (None, *TASKS)]
+    before, expected = saved(model), [answers(model, data, task) for data, task in asked]
+    params = model.get_params()
+    ask_everything(model, graph)
+    assert saved(model) == before
+    assert [answers(model, data, task) for data, task in asked] == expected
+    assert model.get_params() == params
+    assert torch.equal(graph.x, given.x)
+    assert torch.equal(graph.edge_index, given.edge_index)
+    undisturbed = learn(graph, 0, 5, model=copy.deepcopy(tasks), task="own")
+    assert saved(learn(graph, 0, 5, model=model, task="own")) == saved(undisturbed)
+
+
+def test_nodes_may_be_asked_about_together_or_alone(graph: Graph, tasks: HPNClassifier) -> None:
+    for task in (None, *TASKS):
+        together = tasks.predict_proba(graph, EVERY, task)
+        apart = np.concatenate([tasks.predict_proba(graph, [node], task) for node in EVERY[:60]])
+        assert np.allclose(apart, together[:60], atol=1e-12)
+        assert (apart == together[:60]).mean() > 0.95, "up to evidence halfway between two prototypes"
+        backwards = tasks.predict_proba(graph, EVERY[::-1], task)
+        assert np.allclose(backwards[::-1], together, atol=1e-12)
+
+
+def test_models_do_not_get_in_each_others_way() -> None:
+    rng = np.random.default_rng(0)
+    x = sp.random_array((60, 2300), density=0.05, rng=rng, dtype=np.float32)
+    data = SimpleNamespace(x=x, edge_index=torch.from_numpy(rng.integers(0, 60, (2, 90))))
+    model = make().fit(data, np.arange(60), np.arange(60) % 3)
+    before = answers(model, data)
+    make(width=70).fit(data, np.arange(60), np.arange(60) % 3).predict(data)
+    assert answers(model, data) == before
+
+
+def test_asking_about_one_graph_does_not_change_answers_about_another(graph: Graph) -> None:
+    y = graph.y.numpy()
+    parts = [SimpleNamespace(x=graph.x[y == label], n_id=EVERY[y == label]) for label in (0, 1)]
+    model = make()
+    for label, part in enumerate(parts):
+        model.partial_fit(part, np.arange(len(part.x)), [label] * len(part.x))
+    before = answers(copy.deepcopy(model), parts[1])
+    model.predict(SimpleNamespace(x=graph.x, n_id=EVERY))
+    assert answers(model, parts[1]) == before
+
+
+# ---------------------------------------------------------------------- what fits and answers cost
+
+
+def test_a_model_does_not_grow_with_the_number_of_fits(graph: Graph) -> None:
+    y, models = graph.y.numpy(), []
+    for count in (1, 200):
+        model = make()
+        for part in np.array_split(EVERY[:200], count):
+            model.partial_fit(graph, part, y[part])
+        models.append(model)
+    files = [saved(model) for model in models]
+    assert files[0] == files[1]
+    assert len(pickle.dumps(models[0])) == len(pickle.dumps(models[1]))
+
+
+def test_a_model_does_not_grow_with_the_fits_of_a_task(graph: Graph) -> None:
+    sizes = []
+    model = make()
+    for _ in range(4):
+        for label in (0, 1):
+            learn(graph, label, model=model, task="a")
+        extractors = saved(model)
+        sizes.append(sum(map(len, extractors.values())) - model.network_.memory.kept.remembered.nbytes)
+    assert max(sizes[1:]) - min(sizes[1:]) < 100  # digits of numbers in the text
+
+
+def test_validation_nodes_that_come_again_are_kept_once(graph: Graph) -> None:
+    y, model = graph.y.numpy(), make()
+    for part in np.array_split(EVERY[:200], 10):
+        model.partial_fit(graph, part, y[part], validation=(EVERY[200:], y[200:]))
+    once = make().fit(graph, EVERY[:200], y[:200], validation=(EVERY[200:], y[200:]))
+    assert answers(model, graph) == answers(once, graph)
+    assert saved(model) == saved(once)
+
+
+def test_no_graph_is_kept(graph: Graph, tasks: HPNClassifier) -> None:
+    model = copy.deepcopy(tasks)
+    before = len(pickle.dumps(model))
+    ask_everything(model, graph)
+    assert len(pickle.dumps(model)) == before
+
+
+def test_neither_features_nor_edges_are_kept(graph: Graph) -> None:
+    """Ids and classes of a fifth of the nodes, and sums."""
+    model = learn(graph, *range(6))
+    model.predict(graph)
+    stored = saved(model)
+    content = pickle.dumps(model) + b"".join(stored.values())
+    for node in range(200):
+        assert graph.x[node].numpy().tobytes() not in content
+    num_ids = len(model.network_.memory.kept.remembered)
+    assert 0 < num_ids < 200 / 3
+    sums = 2 * 6 * 8 * (3 * 64 + 3 * 12)
+    grams = 2 * 3 * 8 * (64 * 65 // 2)
+    (tensors,) = (len(part) for name, part in stored.items() if name.endswith(".safetensors"))
+    assert tensors < sums + grams + 3 * 8 * num_ids + 10_000  # names and shapes
+
+
+def test_what_is_solved_does_not_depend_on_the_number_of_fits(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved: list[int] = []
+    original = hpn.learners.hpn.memory.solve  # type: ignore[attr-defined]
+
+    def count(*args: Any, **kwargs: Any) -> Any:
+        solved.append(1)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr("hpn.learners.hpn.memory.solve", count)
+    y, costs = graph.y.numpy(), []
+    for fits in (1, 40):
+        model = make()
+        for part in np.array_split(EVERY[:200], fits):
+            model.partial_fit(graph, part, y[part])
+        assert solved == [], "a fit solves nothing"
+        model.predict(graph)
+        costs.append(len(solved))
+        model.predict(graph, [1])
+        model.predict(elsewhere(graph))
+        assert len(solved) == costs[-1], "what was solved is kept"
+        solved.clear()
+    assert costs[0] == costs[1] > 0
+
+
+# ---------------------------------------------------------------------- explanations and representations
+
+
+def named(model: HPNClassifier, task: Any = None) -> list[Any]:
+    return model.known_classes(task).tolist()
+
+
+@pytest.mark.parametrize("task", [None, *TASKS])
+def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
+    found = tasks.explain(graph, EVERY[::-1], task)
+    table = tasks.predict_proba(graph, EVERY[::-1], task)
+    classes = named(tasks, task)
+    assert [part.node for part in found] == EVERY[::-1].tolist()
+    predicted = tasks.predict(graph, EVERY[::-1], task)
+    for part, row, label in zip(found, table, predicted, strict=True):
+        assert part.predicted == label
+        assert part.probability == pytest.approx(row.max(), abs=1e-12)
+        if len(classes) == 1:
+            assert (part.runner_up, part.runner_up_probability) == (None, None)
+            assert {slot.runner_up for slot in part.slots} == {None}
+            assert {bank.runner_up_prototype for bank in part.banks} == {None}
+        else:
+            assert part.runner_up != part.predicted
+            assert part.runner_up_probability == pytest.approx(np.sort(row)[-2], abs=1e-12)
+            assert row[classes.index(part.runner_up)] == pytest.approx(part.runner_up_probability, abs=1e-12)
+
+
+@pytest.mark.parametrize("task", [None, "pooled"])
+def test_evidence_by_slot_adds_up(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
+    view = read_graph(graph)
+    weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
+    found = tasks.explain(graph, EVERY, task)
+    assert weight > 0.5
+    for part in found:
+        assert [slot.slot for slot in part.slots] == list(SLOTS)
+        assert {bank.bank for bank in part.banks} <= set(BANKS)
+        assert sum(bank.weight for bank in part.banks) == pytest.approx(1)
+        shares = [bank.weight for bank in part.banks]
+        assert shares == sorted(shares, reverse=True)
+    by_slot = np.array([sum(slot.predicted for slot in part.slots) for part in found])
+    by_bank = np.array([weight * sum(bank.weight * bank.evidence for bank in part.banks) for part in found])
+    assert np.abs(by_bank).max() > 1
+    assert np.allclose(by_slot, by_bank, atol=0.15), "all but the rounding of the random layer"
+
+
+def test_prototypes_are_what_evidence_is_matched_to(graph: Graph, tasks: HPNClassifier) -> None:
+    atomic, node, top = Plane(0.003), Plane(0.01), Plane(0.1)
+    view = read_graph(graph)
+    for task in (None, "own", "pooled"):
+        weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
+        table = tasks.predict_proba(graph, EVERY, task)
+        for part, row in zip(tasks.explain(graph, EVERY[:50], task), table, strict=False):
+            matched = {}
+            for which in ("prototype", "runner_up_prototype"):
+                positions = np.array([getattr(bank, which) for bank in part.banks])
+                matched[which] = sum(
+                    bank.weight * value
+                    for bank, value in zip(part.banks, atomic.evidence(positions), strict=True)
+                )
+            for bank in part.banks:
+                assert bank.prototype == atomic.match(np.array(bank.evidence))
+            assert part.node_prototype == node.match(np.array(matched["prototype"]))
+            assert part.class_prototype == top.match(node.evidence(np.array(part.node_prototype)))
+            sign = int(np.sign(part.class_prototype))
+            assert part.membership == {1: "member", 0: "borderline", -1: "not a member"}[sign]
+            gap = weight * (matched["prototype"] - matched["runner_up_prototype"])
+            classes = named(tasks, task)
+            first, second = (row[classes.index(label)] for label in (part.predicted, part.runner_up))
+            assert np.log(first / second) == pytest.approx(gap, abs=1e-9), "matched evidence is all there is"
+
+
+def test_the_extractor_of_a_task_says_what_it_looks_at(graph: Graph, tasks: HPNClassifier) -> None:
+    for part in tasks.explain(graph, nodes_of(graph, 0, 1), "own"):
+        (slot,), (bank,) = part.slots, part.banks
+        assert slot.slot == bank.bank
+        assert re.fullmatch(
+            r"its own features|the mean over its neighbourhood, (1 hop|[23] hops) away", slot.slot
+        )
+        assert slot.predicted == pytest.approx(2 * bank.evidence)
+        assert slot.predicted == pytest.approx(-slot.runner_up)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_explanations_tell_where_evidence_comes_from(wide: bool) -> None:
+    """Classes show in the neighbours of a node, or in the node itself."""
+    rng = np.random.default_rng(0)
+    num_nodes, num_features = 120, 2200 if wide else 20
+    y = rng.integers(0, 2, num_nodes)
+    informative = np.zeros((num_nodes, num_features), np.float32)
+    informative[np.arange(num_nodes), 2 * rng.integers(0, 5, num_nodes) + y] = 1
+    noise = np.zeros((num_nodes, num_features), np.float32)
+    noise[np.arange(num_nodes), rng.integers(10, 20, num_nodes)] = 1
+    links = np.stack([np.arange(num_nodes), num_nodes + np.arange(num_nodes)])
+    for own, others, slots in (
+        (informative, noise, {"its own features"}),
+        (noise, informative, set(SLOTS) - {"its own features"}),
+    ):
+        x = np.concatenate([own, others])
+        data = SimpleNamespace(x=sp.csr_array(x) if wide else x, edge_index=links)
+        model = make(width=300).fit(data, np.arange(80), y[:80])
+        asked = np.arange(80, 120)
+        assert model.score(data, asked, y[80:]) > 0.9
+        found = model.explain(data, asked)
+        loudest = [max(part.slots, key=lambda slot: slot.predicted) for part in found]
+        assert np.mean([slot.slot in slots for slot in loudest]) > 0.8
+        assert [slot.speaks_for for slot in loudest] == [part.predicted for part in found]
+
+
+def test_an_explanation_can_be_read(graph: Graph) -> None:
+    nodes, y = nodes_of(graph, *range(6)), graph.y.numpy()
+    model = make().fit(graph, nodes, NAMES[y[nodes]])
+    number, name = r"[+-]\d+\.\d\d", f"({'|'.join(NAMES)})"
+    for part in model.explain(graph, EVERY[200:220]):
+        first, *lines, last = str(part).splitlines()
+        answer = rf"node {part.node}: {name} \(\d+%\), (member|borderline|not a member)"
+        assert re.fullmatch(rf"{answer}; next {name} \(\d+%\)", first)
+        assert f"{part.predicted} ({part.probability:.0%})" in first
+        for line, slot in zip(lines, SLOTS, strict=False):
+            speaks = rf"  {slot} +(is neutral|speaks for {name})"
+            assert re.fullmatch(
+                rf"{speaks}: {number} for {part.predicted}, {number} for {part.runner_up}", line
+            )
+        banks = lines[len(SLOTS) :]
+        assert len(banks) == len(part.banks)
+        for line, bank in zip(banks, part.banks, strict=True):
+            assert re.fullmatch(
+                rf"  atomic prototype [+-]\d+ \(next: [+-]\d+\): {bank.bank}, weight \d+%", line
+            )
+        assert re.fullmatch(r"  node-level prototype [+-]\d+, class-level [+-]\d+", last)
+
+
+def test_the_text_of_an_explanation() -> None:
+    part = Explanation(
+        node=4,
+        predicted="fig",
+        probability=0.914,
+        runner_up="kiwi",
+        runner_up_probability=0.06,
+        slots=[SlotEvidence("its own features", "fig", 1.25, -0.5), SlotEvidence("nearby", None, 0.0, 0.01)],
+        banks=[BankMatch("its own features", 0.75, 1.2, 9, -3)],
+        node_prototype=7,
+        class_prototype=0,
+        membership="borderline",
+    )
+    assert str(part).splitlines() == [
+        "node 4: fig (91%), borderline; next kiwi (6%)",
+        "  its own features   speaks for fig: +1.25 for fig, -0.50 for kiwi",
+        "  nearby             is neutral: +0.00 for fig, +0.01 for kiwi",
+        "  atomic prototype +9 (next: -3): its own features, weight 75%",
+        "  node-level prototype +7, class-level +0",
+    ]
+
+
+def test_a_single_class_is_explained_without_a_runner_up(graph: Graph) -> None:
+    (part,) = learn(graph, 2).explain(graph, [3])
+    assert (part.predicted, part.probability, part.runner_up) == (2, 1, None)
+    assert str(part).startswith("node 3: 2 (100%), ")
+    assert "next" not in str(part)
+
+
+def test_explanations_break_ties_as_predictions_do() -> None:
+    data = SimpleNamespace(x=np.ones((40, 4)), y=np.arange(40) % 4)
+    model = make().fit(data)
+    assert [part.predicted for part in model.explain(data)] == model.predict(data).tolist()
+
+
+@pytest.mark.parametrize("task", [None, *TASKS])
+def test_a_representation_is_made_of_prototypes(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
+    num_classes = len(named(tasks, task))
+    num_banks = len(BANKS) if task in (None, "pooled") else 1
+    found = tasks.transform(graph, EVERY, task)
+    assert found.shape == (300, (num_banks + 2) * num_classes)
+    assert np.abs(found).max() <= 1
+    for plane, part in (
+        (Plane(0.003), found[:, : num_banks * num_classes]),
+        (Plane(0.01), found[:, num_banks * num_classes : -num_classes]),
+        (Plane(0.1), found[:, -num_classes:]),
+    ):
+        lattice = np.sin(plane.angle(np.arange(-plane.size, plane.size + 1)))
+        assert np.abs(part[..., None] - lattice).min(axis=-1).max() < 1e-12
+    if num_classes > 1:
+        assert len(np.unique(found, axis=0)) > 20
+
+
+def test_a_representation_has_classes_in_their_order(graph: Graph, plain: HPNClassifier) -> None:
+    node_level = plain.transform(graph, EVERY).reshape(300, -1, 6)[:, -2]
+    predicted = plain.predict(graph, EVERY)
+    assert (node_level[EVERY, predicted] == node_level.max(axis=1)).all()
+
+
+@pytest.mark.parametrize("threshold", [1e-5, 0.003, 0.1, 0.5, 1])
+def test_there_are_never_more_prototypes_than_the_bound(threshold: float, graph: Graph) -> None:
+    model = make(threshold=threshold)
+    for task, classes in ((None, (0, 1, 2)), ("own", (3, 4)), ("pooled", (5,)), ("pooled", (0, 1))):
+        learn(graph, *classes, model=model, task=task)
+        counts, bounds = model.prototype_counts_, model.prototype_bounds_
+        assert list(counts) == list(bounds) == ["atomic", "node", "class"]
+        for level, count in counts.items():
+            assert 0 < count <= bounds[level]
+    assert bounds["atomic"] == int(2 * np.pi / np.arccos(1 - threshold) + 1e-9)
+    used = {bank.prototype for part in model.explain(graph, EVERY) for bank in part.banks}
+    assert len(used) <= bounds["atomic"]
+
+
+def test_there_are_at_most_81_atomic_prototypes(tasks: HPNClassifier) -> None:
+    assert tasks.prototype_bounds_ == {"atomic": 81, "node": 44, "class": 13}
+    assert tasks.prototype_counts_["atomic"] <= 81
+
+
+# ---------------------------------------------------------------------- how well it learns
+
+
+def test_digits_two_classes_at_a_time(digits: Graph) -> None:
+    x, y = digits.x.numpy(), digits.y.numpy()
+    train, test = np.arange(0, len(y), 2), np.arange(1, len(y), 2)
+    model = make(width=300)
+    for first in range(0, 10, 2):
+        nodes = train[np.isin(y[train], [first, first + 1])]
+        model.partial_fit(digits, nodes, y[nodes])
+    means = np.stack([x[train][y[train] == label].mean(axis=0) for label in range(10)])
+    nearest = ((x[test, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    assert model.score(digits, test) > max((nearest == y[test]).mean() + 0.05, 0.96)
+
+
+def test_digits_one_class_at_a_time_is_as_good_as_together(digits: Graph) -> None:
+    y = digits.y.numpy()
+    train, test = np.arange(0, len(y), 2), np.arange(1, len(y), 2)
+    model, together = make(width=200), make(width=200).fit(digits, train)
+    for label in range(10):
+        model.partial_fit(digits, train[y[train] == label], y[train][y[train] == label])
+    assert model.score(digits, test) == together.score(digits, test) > 0.95
+    assert answers(model, digits) == answers(together, digits)
+
+
+def test_neighbours_are_of_use(graph: Graph, plain: HPNClassifier) -> None:
+    bare = SimpleNamespace(x=graph.x)
+    y, alone = graph.y.numpy(), make()
+    alone.fit(bare, EVERY[:200], y[:200])
+    assert plain.score(graph, EVERY[200:]) > alone.score(bare, EVERY[200:], y[200:]) + 0.05
+
+
+def test_rare_classes_weigh_more_with_balance(digits: Graph) -> None:
+    y = digits.y.numpy()
+    train, test = np.arange(0, len(y), 2), np.arange(1, len(y), 2)
+    rare = train[y[train] < 5][:15]
+    nodes = np.concatenate([rare, train[y[train] >= 5]])
+    recall = []
+    for balance in (0, 1):
+        model = make(balance=balance).fit(digits, nodes)
+        asked = test[y[test] < 5]
+        recall.append((model.predict(digits, asked) == y[asked]).mean())
+    assert recall[1] > recall[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dataset", "at_least"), [("cora", 0.8), ("citeseer", 0.7)])
+def test_real_graphs_one_class_at_a_time(dataset: str, at_least: float, data_root: Path) -> None:
+    graph = load_dataset(dataset, data_root=data_root)
+    y = graph.y.numpy()
+    order = np.random.default_rng(0).permutation(np.flatnonzero(y >= 0))
+    train, test = np.split(order, [int(0.6 * len(order))])
+    model, together = HPNClassifier(width=500), HPNClassifier(width=500).fit(graph, train)
+    for label in np.unique(y[train])[::-1]:
+        nodes = train[y[train] == label]
+        model.partial_fit(graph, nodes, y[nodes])
+    assert model.score(graph, test) == together.score(graph, test) > at_least
+    assert answers(model, graph) == answers(together, graph)

@@ -1,0 +1,561 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpn.datasets.sparse import to_csr
+from hpn.nn import encoder
+from hpn.nn.encoder import (
+    MOST,
+    STEPS,
+    WIDE,
+    Features,
+    Normalization,
+    Slots,
+    draw_signs,
+    normalize_adjacency,
+    scale_rows,
+    see,
+    slot_bits,
+)
+from hpn.streams import GraphView
+
+PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 alone
+NORMALIZATIONS: tuple[Normalization, ...] = ("row", "sym")
+KINDS = ("dense", "sparse")
+ROUNDING = 2.0**-12
+"""Half a step of a slot, and what single precision adds to it."""
+WIDTH = 400
+"""Of a layer over wide features: sparse ones with many columns, projected before they are smoothed."""
+
+
+def draw_edges(rng: np.random.Generator, num_nodes: int, num_links: int) -> torch.Tensor:
+    """Links in both directions, each once; the last node has none."""
+    links = rng.integers(0, num_nodes - 1, (2, num_links))
+    links = links[:, links[0] != links[1]]
+    return torch.from_numpy(np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1))
+
+
+def make_view(kind: str, num_nodes: int = 40, num_features: int = 15, seed: int = 0) -> GraphView:
+    """A random graph in which node 3 has no features and the last node no neighbours."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num_nodes, num_features)) * rng.uniform(0.1, 10, (num_nodes, 1))
+    if kind == "sparse":
+        x *= rng.random(x.shape) < (0.02 if num_features > WIDE else 0.2)
+    x[3] = 0
+    rows = torch.from_numpy(x.astype(np.float32))
+    edges = draw_edges(rng, num_nodes, 2 * num_nodes)
+    return GraphView(to_csr(sp.csr_matrix(rows.numpy())) if kind == "sparse" else rows, edges)
+
+
+def everyone(view: GraphView) -> np.ndarray:
+    return np.arange(view.num_nodes)
+
+
+def dense(rows: Features) -> np.ndarray:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
+
+
+def naive_features(view: GraphView) -> np.ndarray:
+    x = view.x
+    return np.asarray((x.to_dense() if view.is_sparse else x).numpy(), dtype=np.float64)
+
+
+def naive_adjacency(view: GraphView, normalization: Normalization) -> np.ndarray:
+    matrix = np.eye(view.num_nodes)
+    for source, target in view.edge_index.T.tolist():
+        matrix[source, target] = 1
+    degree = matrix.sum(axis=1)
+    found = np.zeros_like(matrix)
+    for a in range(len(matrix)):
+        for b in range(len(matrix)):
+            scale = degree[a] if normalization == "row" else np.sqrt(degree[a] * degree[b])
+            found[a, b] = matrix[a, b] / scale
+    return found
+
+
+def naive_smoothed(view: GraphView, hop: int, normalization: Normalization = "row") -> np.ndarray:
+    power = np.linalg.matrix_power(naive_adjacency(view, normalization), hop)
+    return np.asarray(power @ naive_features(view))
+
+
+def naive_slots(view: GraphView, hop: int, normalization: Normalization = "row") -> np.ndarray:
+    rows = naive_smoothed(view, hop, normalization)
+    lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    return rows / np.where(lengths == 0, 1, lengths)
+
+
+def naive_total(
+    view: GraphView, hop: int, width: int, seed: int, normalization: Normalization = "row"
+) -> np.ndarray:
+    """The sum over slots of the random layer, before it is cut off at 0; in steps."""
+    total = np.zeros((view.num_nodes, width))
+    for at in range(hop + 1):
+        signs = draw_signs(view.num_features, width, seed, at).astype(np.float64)
+        total += 2.0 ** (at - hop) * naive_slots(view, at, normalization) @ signs
+    return STEPS * total
+
+
+def round_exactly(slots: Slots, hop: int, width: int, seed: int) -> np.ndarray:
+    """The random layer in whole numbers of any size, from slots that are whole numbers."""
+    nodes = np.arange(slots.adjacency.shape[0])
+    total = np.zeros((len(nodes), width), np.int64)
+    for at in range(hop + 1):
+        signs = draw_signs(slots.num_features, width, seed, at).astype(np.int64)
+        total += 2**at * (dense(slots.unit_rows(at, nodes)).astype(np.int64) @ signs)
+    scale = np.float32(STEPS * 2.0 ** -(hop + slot_bits(slots.num_features)))
+    return np.clip(np.rint(total.astype(np.float32) * scale), 0, MOST)
+
+
+def test_the_matrix_by_hand() -> None:
+    view = GraphView(torch.ones(4, 1), PATH)
+    third, sixth = 1 / 3, 1 / np.sqrt(6)
+    expected = [[0.5, sixth, 0, 0], [sixth, third, sixth, 0], [0, sixth, 0.5, 0], [0, 0, 0, 1]]
+    assert normalize_adjacency(view, "sym").toarray() == pytest.approx(np.array(expected))
+    rows = [[0.5, 0.5, 0, 0], [third] * 3 + [0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
+    assert normalize_adjacency(view, "row").toarray() == pytest.approx(np.array(rows))
+    assert normalize_adjacency(view).toarray() == pytest.approx(np.array(rows))
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_the_matrix_of_a_random_graph(normalization: Normalization) -> None:
+    view = make_view("dense")
+    found = normalize_adjacency(view, normalization)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.toarray(), naive_adjacency(view, normalization), atol=1e-7)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_smoothed_rows(kind: str, normalization: Normalization) -> None:
+    view, nodes = make_view(kind), np.array([7, 0, 39, 3, 7])
+    slots = Slots(view, normalization)
+    for hop in (2, 0, 3, 1):
+        found = slots.smoothed(hop, nodes)
+        np.testing.assert_allclose(dense(found), naive_smoothed(view, hop, normalization)[nodes], atol=1e-5)
+
+
+def test_smoothed_rows_are_sparse_as_long_as_they_are_mostly_empty() -> None:
+    rng = np.random.default_rng(0)
+    x = sp.random(60, 300, density=0.02, random_state=1, format="csr", dtype=np.float32)
+    slots = Slots(GraphView(to_csr(x), draw_edges(rng, 60, 90)))
+    kinds = [sp.issparse(slots.smoothed(hop, np.arange(60))) for hop in range(6)]
+    assert kinds[:2] == [True, True]
+    assert kinds == sorted(kinds, reverse=True)
+    assert not kinds[-1]
+    filled = slots.smoothed(kinds.index(False), np.arange(60))
+    assert np.count_nonzero(filled) > encoder.MOSTLY_FULL * filled.size
+
+
+def test_without_hops_features_are_themselves() -> None:
+    x = torch.randn(4, 2)
+    assert np.array_equal(Slots(GraphView(x, PATH)).smoothed(0, np.arange(4)), x.numpy())
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize(("kind", "num_features"), [("dense", 15), ("sparse", 15), ("sparse", WIDE + 1)])
+def test_unit_rows_are_directions_in_whole_numbers(
+    kind: str, num_features: int, normalization: Normalization
+) -> None:
+    view = make_view(kind, num_features=num_features)
+    slots, nodes = Slots(view, normalization), everyone(view)[::-1]
+    assert slots.is_wide == (num_features > WIDE)
+    for hop in range(4):
+        found = dense(slots.unit_rows(hop, nodes))
+        np.testing.assert_array_equal(found, np.rint(found))
+        np.testing.assert_allclose(
+            found / 2.0**12, naive_slots(view, hop, normalization)[nodes], atol=ROUNDING
+        )
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hops", [(0,), (0, 2, 3), (3, 1), (5,)])
+def test_layers_are_the_formula_rounded(
+    kind: str, hops: tuple[int, ...], normalization: Normalization
+) -> None:
+    view, width, seed = make_view(kind), 50, 3
+    slots = Slots(view, normalization)
+    found = slots.layers(hops, everyone(view), width, seed)
+    assert len(found) == len(hops)
+    for hop, layer in zip(hops, found, strict=True):
+        assert layer.shape == (view.num_nodes, width)
+        assert layer.dtype == np.float32
+        np.testing.assert_array_equal(layer, np.rint(layer))
+        assert layer.min() == 0
+        assert STEPS < layer.max() <= MOST
+        exact = np.clip(naive_total(view, hop, width, seed, normalization), 0, MOST)
+        slack = STEPS * 2 * view.num_features * ROUNDING  # of the slots, all errors the same way
+        assert np.abs(layer - exact).max() < 0.5 + slack
+        np.testing.assert_array_equal(layer, round_exactly(slots, hop, width, seed))
+
+
+def test_one_feature_by_hand() -> None:
+    """Every slot is 1: the signs of the hops, the farthest of which counts 24 steps, the next one half."""
+    slots = Slots(GraphView(torch.tensor([[3.0]]), torch.zeros(2, 0).long()))
+    found = slots.layers((0, 1, 2), np.array([0]), 40, 9)
+    signs = [draw_signs(1, 40, 9, hop)[0] for hop in range(3)]
+    expected = [24 * signs[0], 24 * signs[1] + 12 * signs[0], 24 * signs[2] + 12 * signs[1] + 6 * signs[0]]
+    for layer, total in zip(found, expected, strict=True):
+        assert layer[0].tolist() == np.maximum(total, 0).tolist()
+
+
+def test_the_largest_value_is_kept_in_seven_bits() -> None:
+    """All features alike: one column in which all signs agree would pass 127 by far."""
+    x = torch.ones(3, 64)
+    x[1] = torch.from_numpy(draw_signs(64, 8, 0, 0)[:, 5])
+    (found,) = Slots(GraphView(x, torch.zeros(2, 0).long())).layers([0], np.arange(3), 8, 0)
+    assert found[1, 5] == MOST
+    assert (found[[0, 2]] < MOST).any()
+
+
+@pytest.mark.parametrize("num_features", [500, 1500])
+def test_sums_of_products_are_exact(num_features: int) -> None:
+    """In single precision a sum of so many terms depends on their order unless all are whole numbers."""
+    rng = np.random.default_rng(5)
+    x = torch.from_numpy(rng.normal(size=(50, num_features)).astype(np.float32))
+    slots = Slots(GraphView(x, draw_edges(rng, 50, 100)))
+    for hop in (0, 3):
+        (found,) = slots.layers([hop], np.arange(50), 40, 1)
+        np.testing.assert_array_equal(found, round_exactly(slots, hop, 40, 1))
+
+
+def test_layers_do_not_depend_on_who_is_encoded_together_or_on_threads() -> None:
+    view = make_view("dense", num_nodes=300, num_features=200)
+    order = np.random.default_rng(1).permutation(300)
+    whole = Slots(view).layers((0, 2, 3), everyone(view), 130, 7)
+    shuffled = Slots(view).layers((0, 2, 3), order, 130, 7)
+    slots = Slots(view)
+    alone = [
+        np.concatenate(rows)
+        for rows in zip(
+            *(slots.layers((0, 2, 3), order[at : at + 1], 130, 7) for at in range(20)), strict=True
+        )
+    ]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        threaded = Slots(view).layers((0, 2, 3), everyone(view), 130, 7)
+    finally:
+        torch.set_num_threads(threads)
+    for expected, other, single, more in zip(whole, shuffled, alone, threaded, strict=True):
+        np.testing.assert_array_equal(other, expected[order])
+        np.testing.assert_array_equal(single, expected[order[:20]])
+        np.testing.assert_array_equal(more, expected)
+
+
+def test_dense_and_sparse_features_are_encoded_alike() -> None:
+    sparse = make_view("sparse")
+    plain = GraphView(sparse.x.to_dense(), sparse.edge_index)
+    first, second = (Slots(view).layers((0, 3), np.arange(40), 60, 0) for view in (sparse, plain))
+    for a, b in zip(first, second, strict=True):
+        assert np.mean(a == b) > 0.999  # smoothed in another order, a slot may be rounded to the other side
+        assert np.abs(a - b).max() <= 1
+
+
+@pytest.fixture(scope="module")
+def wide() -> GraphView:
+    return make_view("sparse", num_nodes=60, num_features=WIDE + 100, seed=2)
+
+
+@pytest.fixture(scope="module")
+def wide_slots(wide: GraphView) -> Slots:
+    return Slots(wide)
+
+
+def test_only_sparse_features_are_wide(wide: GraphView) -> None:
+    assert Slots(wide).is_wide
+    assert not Slots(GraphView(wide.x.to_dense(), wide.edge_index)).is_wide
+    narrow = GraphView(to_csr(sp.csr_matrix(np.eye(4, WIDE, dtype=np.float32))), PATH)
+    assert not Slots(narrow).is_wide
+
+
+def test_wide_layers_are_their_own_formula(wide: GraphView, wide_slots: Slots) -> None:
+    found = wide_slots.layers((0, 2, 3), everyone(wide), WIDTH, 4)
+    x, matrix = naive_features(wide), naive_adjacency(wide, "row")
+    total = np.zeros((60, WIDTH))
+    expected = []
+    for hop in range(4):
+        part = np.linalg.matrix_power(matrix, hop) @ (x @ draw_signs(WIDE + 100, WIDTH, 4, hop))
+        length = np.linalg.norm(part, axis=1, keepdims=True) / np.sqrt(WIDTH)
+        total += 2**hop * part / np.where(length == 0, 1, length)
+        expected.append(np.clip(STEPS * total / 2**hop, 0, MOST))
+    for layer, hop in zip(found, (0, 2, 3), strict=True):
+        assert layer.dtype == np.float32
+        np.testing.assert_array_equal(layer, np.rint(layer))
+        assert np.abs(layer - expected[hop]).max() < 0.51
+
+
+def test_wide_layers_are_close_to_the_exact_formula(wide: GraphView, wide_slots: Slots) -> None:
+    """Lengths are estimated from as many projections as the layer is wide: 3.5 % for 400."""
+    error = 1 / np.sqrt(2 * WIDTH)
+    has_features = np.abs(naive_features(wide)).sum(axis=1) > 0
+    for layer, hop in zip(wide_slots.layers((0, 2, 3), everyone(wide), WIDTH, 4), (0, 2, 3), strict=True):
+        exact = np.clip(naive_total(wide, hop, WIDTH, 4), 0, MOST)
+        assert np.corrcoef(layer.ravel(), exact.ravel())[0, 1] > 0.99
+        ratio = np.linalg.norm(layer[has_features], axis=1) / np.linalg.norm(exact[has_features], axis=1)
+        assert np.abs(ratio - 1).max() < 5 * error
+        assert np.abs(ratio.mean() - 1) < error
+
+
+def test_wide_layers_do_not_depend_on_who_is_encoded_together(wide: GraphView) -> None:
+    order = np.random.default_rng(0).permutation(60)
+    whole = Slots(wide).layers((0, 2, 3), everyone(wide), 64, 1)
+    other = Slots(wide)
+    first = other.layers((0, 2, 3), order[:1], 64, 1)
+    rest = other.layers((0, 2, 3), order[1:], 64, 1)
+    for expected, one, others in zip(whole, first, rest, strict=True):
+        np.testing.assert_array_equal(np.concatenate([one, others]), expected[order])
+
+
+def test_wide_another_width_seed_or_farther_hop_is_another_layer(wide_slots: Slots) -> None:
+    nodes = np.arange(20)
+    near = wide_slots.layers([2], nodes, 64, 1)[0]
+    assert wide_slots.layers([2], nodes, 65, 1)[0].shape == (20, 65)
+    assert not np.array_equal(wide_slots.layers([2], nodes, 64, 2)[0], near)
+    assert not np.array_equal(wide_slots.layers([3], nodes, 64, 1)[0], near)
+    np.testing.assert_array_equal(wide_slots.layers([2], nodes, 64, 1)[0], near)
+
+
+@pytest.mark.parametrize("hop", [0, 1, 2])
+def test_wide_smoothed_rows(wide: GraphView, wide_slots: Slots, hop: int) -> None:
+    nodes = np.array([9, 3, 59, 0])
+    np.testing.assert_allclose(
+        dense(wide_slots.smoothed(hop, nodes)), naive_smoothed(wide, hop)[nodes], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("hop", [0, 1, 2])
+def test_wide_products_are_close(wide: GraphView, hop: int) -> None:
+    vectors = np.random.default_rng(1).normal(size=(30, wide.num_features))
+    nodes = np.array([30, 2, 3, 17, 59])
+    found = Slots(wide).products(hop, vectors, nodes)
+    exact = naive_slots(wide, hop)[nodes] @ vectors.T
+    sketched = 5 / np.sqrt(2 * encoder.SKETCH)
+    assert found.shape == exact.shape
+    np.testing.assert_allclose(found, exact, rtol=sketched, atol=1e-4)
+    if hop == 0:
+        assert (found[2] == 0).all()  # a node without features
+
+
+def test_wide_products_do_not_depend_on_what_was_asked_before(wide: GraphView) -> None:
+    vectors, nodes = np.random.default_rng(1).normal(size=(3, wide.num_features)), everyone(wide)
+    fresh = Slots(wide).products(1, vectors, nodes)
+    used = Slots(wide)
+    used.layers([3], nodes, 64, 1)
+    np.testing.assert_array_equal(used.products(1, vectors, nodes), fresh)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(kind: str, normalization: Normalization) -> None:
+    view, nodes = make_view(kind), np.array([5, 3, 39, 11])
+    vectors = np.random.default_rng(0).normal(size=(6, view.num_features))
+    slots = Slots(view, normalization)
+    for hop in range(3):
+        found = slots.products(hop, vectors, nodes)
+        expected = naive_slots(view, hop, normalization)[nodes] @ vectors.T
+        np.testing.assert_allclose(found, expected, atol=ROUNDING * np.abs(vectors).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_averages_of_a_score(hops: int, normalization: Normalization) -> None:
+    view, nodes = make_view("dense"), np.array([39, 4, 4, 20])
+    score = np.random.default_rng(0).normal(size=(view.num_nodes, 3))
+    asked: list[np.ndarray] = []
+
+    def look_up(near: np.ndarray) -> np.ndarray:
+        asked.append(near)
+        return score[near]
+
+    found = Slots(view, normalization).average(hops, nodes, look_up)
+    power = np.linalg.matrix_power(naive_adjacency(view, normalization), hops)
+    np.testing.assert_allclose(found, (power @ score)[nodes], atol=1e-6)
+    assert sorted(np.concatenate(asked).tolist()) == np.flatnonzero(power[nodes].any(axis=0)).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hop", [0, 2, 3])
+def test_what_each_slot_adds_to_the_layer(kind: str, hop: int) -> None:
+    view, nodes, width, seed = make_view(kind), np.array([5, 3, 39, 11, 30]), 300, 2
+    slots = Slots(view)
+    parts = slots.layer_parts(hop, nodes, width, seed)
+    (hidden,) = slots.layers([hop], nodes, width, seed)
+    assert parts.shape == (hop + 1, len(nodes), width)
+    assert (parts[:, hidden == 0] == 0).all()
+    is_between = (hidden > 0) & (hidden < MOST)
+    assert is_between.sum() > 100
+    assert np.abs(parts.sum(axis=0) - hidden)[is_between].max() < 0.501
+    assert (parts.sum(axis=0)[hidden == MOST] > MOST - 0.501).all()
+    for at in range(hop + 1):
+        signs = draw_signs(view.num_features, width, seed, at)
+        expected = STEPS * 2.0 ** (at - hop) * naive_slots(view, at)[nodes] @ signs
+        slack = STEPS * view.num_features * ROUNDING
+        np.testing.assert_allclose(parts[at][hidden > 0], expected[hidden > 0], atol=slack)
+
+
+def test_nodes_without_features_are_zeros() -> None:
+    for kind in KINDS:
+        x = make_view(kind).x
+        slots = Slots(GraphView(x, torch.zeros(2, 0).long()))
+        assert (dense(slots.unit_rows(2, np.array([3]))) == 0).all()
+        assert all((layer == 0).all() for layer in slots.layers((0, 2), np.array([3]), 30, 0))
+        assert (slots.products(1, np.ones((2, x.shape[1])), np.array([3])) == 0).all()
+        assert (slots.layer_parts(2, np.array([3]), 30, 0) == 0).all()
+    wide = Slots(make_view("sparse", num_features=WIDE + 1))
+    assert (wide.layers([0], np.array([3]), 30, 0)[0] == 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_a_graph_without_edges(kind: str, normalization: Normalization) -> None:
+    x = make_view(kind).x
+    view = GraphView(x, torch.zeros(2, 0).long())
+    slots, nodes = Slots(view, normalization), everyone(view)
+    np.testing.assert_array_equal(slots.adjacency.toarray(), np.eye(view.num_nodes))
+    for hop in range(1, 4):
+        np.testing.assert_array_equal(
+            dense(slots.smoothed(hop, nodes)), naive_features(view).astype(np.float32)
+        )
+        np.testing.assert_array_equal(dense(slots.unit_rows(hop, nodes)), dense(slots.unit_rows(0, nodes)))
+    score = np.arange(80.0).reshape(40, 2)
+    np.testing.assert_array_equal(slots.average(2, nodes[5:9], lambda near: score[near]), score[5:9])
+
+
+def test_no_nodes() -> None:
+    none = np.zeros(0, np.int64)
+    for view in (make_view("dense"), make_view("sparse"), make_view("sparse", num_features=WIDE + 1)):
+        slots = Slots(view)
+        assert [layer.shape for layer in slots.layers((0, 2), none, 30, 0)] == [(0, 30), (0, 30)]
+        assert slots.smoothed(1, none).shape == (0, view.num_features)
+        assert slots.products(1, np.ones((2, view.num_features)), none).shape == (0, 2)
+
+
+def test_signs_are_pinned() -> None:
+    """Models that were saved hold solutions for these very signs."""
+    first = [[-1, 1, -1, 1, 1, 1, 1, 1], [1, -1, -1, -1, -1, -1, 1, -1]]
+    assert draw_signs(2, 8, seed=0, hop=0).tolist() == first
+    second = [[-1, 1, 1, 1, -1], [1, 1, 1, 1, -1], [-1, -1, -1, -1, -1]]
+    assert draw_signs(3, 5, seed=12345, hop=3).tolist() == second
+    assert draw_signs(1, 8, seed=-1, hop=1).tolist() == [[1, 1, 1, -1, -1, 1, 1, 1]]
+
+
+def test_each_sign_is_as_likely() -> None:
+    signs = draw_signs(301, 211, seed=1, hop=2)
+    assert signs.dtype == np.float32
+    assert signs.shape == (301, 211)
+    assert set(np.unique(signs).tolist()) == {-1.0, 1.0}
+    assert abs(signs.mean()) < 5 / np.sqrt(signs.size)
+    assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(301)
+    assert np.abs(signs.mean(axis=1)).max() < 5 / np.sqrt(211)
+    products = signs.T @ signs / 301
+    np.fill_diagonal(products, 0)
+    assert np.abs(products).max() < 6 / np.sqrt(301)
+
+
+def test_signs_of_seeds_and_hops_are_independent() -> None:
+    drawn = [draw_signs(100, 40, seed, hop).ravel() for seed in range(4) for hop in range(4)]
+    products = np.abs(np.corrcoef(drawn))
+    np.fill_diagonal(products, 0)
+    assert products.max() < 6 / np.sqrt(4000)
+
+
+def test_layers_use_the_seed() -> None:
+    slots = Slots(make_view("dense"))
+    (first,), (again,), (other,) = (slots.layers([1], np.arange(40), 30, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@given(st.integers(1, 10**7))
+def test_bits_of_a_slot_let_sums_over_four_hops_stay_exact(num_features: int) -> None:
+    bits = slot_bits(num_features)
+    most = 15 * num_features**0.5  # the sum of 1, 2, 4 and 8 times the largest sum of a row of length 1
+    assert most * 2.0**bits <= 2**24
+    assert bits == 12 or most * 2.0 ** (bits + 1) > 2**24
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_scaled_rows_have_length_1(seed: int, as_sparse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(6, 9)) * 10.0 ** rng.uniform(-6, 6, (6, 1)) * (rng.random((6, 9)) < 0.6)
+    rows[2] = 0
+    given_rows = sp.csr_matrix(rows.astype(np.float32)) if as_sparse else rows.astype(np.float32)
+    scaled = scale_rows(given_rows)
+    assert sp.issparse(scaled) == as_sparse
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(dense(scaled), rows / np.where(lengths == 0, 1, lengths), atol=1e-6)
+    assert (dense(scaled)[2] == 0).all()
+
+
+@pytest.fixture
+def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "_RECENT", OrderedDict())
+
+
+@pytest.mark.usefixtures("nothing_seen")
+def test_a_view_is_seen_once() -> None:
+    view, twin = make_view("dense"), make_view("dense")
+    assert see(view) is see(view)
+    assert see(view) is see(view, "row")
+    assert see(view) is not see(view, "sym")
+    assert see(view, "sym") is see(view, "sym")
+    assert see(twin) is not see(view)
+    np.testing.assert_allclose(see(view, "sym").adjacency.toarray(), naive_adjacency(view, "sym"), atol=1e-6)
+
+
+@pytest.mark.usefixtures("nothing_seen")
+def test_what_is_kept_stays_under_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [make_view("dense", seed=seed) for seed in range(6)]
+    nodes = np.arange(40)
+    one = Slots(views[0])
+    one.layers([3], nodes, 30, 0)
+    budget = 3 * one.num_bytes
+    monkeypatch.setattr(encoder, "KEPT_BYTES", budget)
+    first = see(views[0])
+    for view in views:
+        see(views[0])  # used again and again, so it is not the oldest
+        see(view).layers([3], nodes, 30, 0)
+        see(view)
+        kept = [slots for _, slots in encoder._RECENT.values()]
+        assert sum(slots.num_bytes for slots in kept) <= budget
+    assert len(kept) > 1
+    assert see(views[0]) is first
+    assert (id(views[1]), "row") not in encoder._RECENT
+
+
+@pytest.mark.usefixtures("nothing_seen")
+def test_a_view_beyond_the_budget_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = make_view("dense", num_nodes=10), make_view("dense", num_nodes=200)
+    monkeypatch.setattr(encoder, "KEPT_BYTES", 2 * Slots(small).num_bytes)
+    see(small)
+    slots = see(large)
+    assert list(encoder._RECENT) == [(id(large), "row")]
+    assert see(large) is slots
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_kept_is_counted(kind: str) -> None:
+    view = make_view(kind)
+    slots = Slots(view)
+    before = slots.num_bytes
+    x, matrix = slots.x, slots.adjacency
+    size = 2 * x.data.nbytes if kind == "sparse" else x.nbytes
+    assert before == size + 2 * matrix.data.nbytes
+    slots.unit_rows(0, np.arange(3))
+    assert slots.num_bytes == before + 40 * 15 * 4  # of all nodes
+
+
+def test_layers_of_wide_features_are_counted() -> None:
+    slots = Slots(make_view("sparse", num_features=WIDE + 1))
+    before = slots.num_bytes
+    slots.layers((0, 2), np.arange(3), 30, 0)
+    assert slots.num_bytes == before + 2 * 40 * 30  # those asked for, of all nodes, a byte each
