@@ -21,6 +21,7 @@ _HOMES = {
     "compare": "hpn.experiment",
     "evaluate": "hpn.evaluation",
     "load_dataset": "hpn.datasets",
+    "load_graph": "hpn.datasets",
     "load_learner": "hpn.experiment",
     "reproduce": "hpn.reproduction",
     "run": "hpn.experiment",
@@ -31,7 +32,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from hpn.datasets import Graph, load_dataset
+    from hpn.datasets import Graph, load_dataset, load_graph
     from hpn.evaluation import evaluate
     from hpn.experiment import check_run, compare, load_learner, run, study_retention, tune
     from hpn.learners import LEARNERS, Learner
@@ -53,6 +54,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load_dataset",
+    "load_graph",
     "load_learner",
     "reproduce",
     "run",

@@ -7,6 +7,7 @@ from hpn.datasets.catalog import (
     describe_graph,
     find_loader,
     load_dataset,
+    load_graph,
 )
 from hpn.datasets.graph import Graph, Masks
 
@@ -19,4 +20,5 @@ __all__ = [
     "describe_graph",
     "find_loader",
     "load_dataset",
+    "load_graph",
 ]

@@ -173,6 +173,20 @@ def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options
     return loader(**resolve_params(loader, options, owner=f"data set {dataset}"))
 
 
+def load_graph(path: Path | str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
+    """Load a user's own graph: a folder or pair of tables, an ``.npz`` file, a store; or a data set by name.
+
+    The graph has ``node_ids``, ``class_names`` and ``feature_names`` as its source has them, and
+    ``index(ids)`` finds nodes.
+
+    Args:
+        path: Where it is.
+        data_root: Folder with the data sets that have names.
+        options: Of its format, such as ``normalize``.
+    """
+    return load_dataset(str(path), data_root=data_root, **options)
+
+
 def describe_graph(graph: Graph) -> dict[str, Any]:
     """Statistics of a loaded graph as plain data, with a note where they differ from the published."""
     info = CATALOG.get(graph.name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hpn.datasets.fingerprint import hash_graph
+from hpn.datasets.ids import IdIndex, Ids, number_ids
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 
@@ -48,6 +50,8 @@ class Graph:
         masks: The given split.
         class_order: The order in which the classes arrive unless asked otherwise; classes left out
             of it belong to no task. ``None``: by size, the largest first.
+        node_ids: What the source calls the nodes ``[num_nodes]``, int64 or text; ``None``: their positions.
+        feature_names: What it calls the features; ``None``: their positions.
 
     From a store in shards, ``x`` and ``indices`` are :mod:`hpn.datasets.shards`, of which rows can be taken
     and little else be done; :meth:`neighbors` needs the shards of the nodes asked for only.
@@ -63,6 +67,8 @@ class Graph:
     split_rule: SplitRule = "seeded"
     masks: Masks | None = None
     class_order: tuple[int, ...] | None = None
+    node_ids: Ids | None = None
+    feature_names: tuple[str, ...] | None = None
     # Not an argument, so that `replace` drops it.
     _fingerprint: str | None = field(default=None, init=False, repr=False)
 
@@ -79,6 +85,8 @@ class Graph:
         split_rule: SplitRule = "seeded",
         masks: Masks | None = None,
         class_order: Sequence[int] | None = None,
+        node_ids: Ids | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> Graph:
         """Check what a source gave and bring its links into the form described above.
 
@@ -116,6 +124,8 @@ class Graph:
             split_rule=split_rule,
             masks=masks,
             class_order=None if class_order is None else tuple(class_order),
+            node_ids=node_ids,
+            feature_names=None if feature_names is None else tuple(feature_names),
         )
 
     @property
@@ -143,6 +153,30 @@ class Graph:
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+    @cached_property
+    def n_id(self) -> Tensor | None:
+        """A number by which each node is known in other graphs, made of its id; ``None`` without ids."""
+        return None if self.node_ids is None else torch.from_numpy(number_ids(self.node_ids))
+
+    @cached_property
+    def _places(self) -> IdIndex:
+        ids = np.arange(self.num_nodes) if self.node_ids is None else self.node_ids
+        return IdIndex(self.name, ids)
+
+    def index(self, ids: Any) -> np.ndarray:
+        """Find nodes by their ids ``[n]``.
+
+        Raises:
+            DataError: If there is no node of an id.
+
+        Example:
+            >>> x, links = torch.zeros(2, 1), torch.tensor([[0], [1]])
+            >>> ids = np.array(["köd-999", "b"], dtype=object)
+            >>> Graph.build("pair", x=x, links=links, y=torch.zeros(2), node_ids=ids).index(["b"]).tolist()
+            [1]
+        """
+        return self._places.find(ids)
 
     def neighbors(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Every edge that leaves ``nodes``: its position among them, and where it leads to ``[n]`` each.

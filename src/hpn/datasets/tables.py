@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from hpn.datasets.graph import UNLABELLED, Graph, Masks
+from hpn.datasets.ids import read_ids
 from hpn.datasets.normalize import Normalize, apply_normalize
 from hpn.datasets.table_features import list_columns, read_features
 from hpn.datasets.table_files import TableFile, open_table
@@ -68,6 +69,8 @@ def load_tables(path: Path, *, normalize: Normalize = "none") -> Graph:
         y=torch.from_numpy(y),
         class_names=class_names,
         masks=_masks(nodes, table, roles["split"]) if "split" in roles else None,
+        node_ids=read_ids(ids.to_pylist()),
+        feature_names=None if list_columns(names) else names,
     )
     return replace(graph, x=apply_normalize(graph.x, normalize))
 
