@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,7 +70,22 @@ def main() -> None:
     except OSError as error:  # the disk is full, a folder went away
         code = _end(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
     _on_signal(signal.SIG_DFL)
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        _leave_at_once(code)
+    sys.exit(code)
+
+
+def _leave_at_once(code: int) -> None:
+    """End a process that ``torchrun`` started without finalising the interpreter.
+
+    Threads of torch.distributed may still be running then, which aborts the process now and then, and
+    ``torchrun`` takes that for a failure.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def is_assistant() -> bool:

@@ -40,7 +40,8 @@ def join_processes() -> Iterator[Processes]:
     finally:
         if joined is not None:
             joined.leave()
-        dist.destroy_process_group()
+        if "TORCHELASTIC_RUN_ID" not in os.environ:  # else the end of the process closes all connections
+            dist.destroy_process_group()
 
 
 @contextmanager
