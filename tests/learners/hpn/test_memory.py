@@ -639,7 +639,7 @@ def test_typical_evidence_is_of_size_1() -> None:
     assert memory.typical_evidence() == []
     memory.learn(view, pick(y, range(80)), NOBODY)
     found = memory.typical_evidence()
-    assert [part.shape for part in found] == [(3, 3)] * 6
+    assert [part.shape for part in found] == [(3, 3)] * 3
     for part in found:
         np.testing.assert_allclose(part.sum(axis=1), 0, atol=1e-6)
         assert (part**2).mean() == pytest.approx(1)

@@ -242,7 +242,7 @@ def test_prototypes_are_counted_by_hand(graph: Graph) -> None:
         typical = network.memory.typical_evidence()
         atomic, node = network.planes["atomic"], network.planes["node"]
         used = {position for part in typical for position in atomic.match(part).ravel().tolist()}
-        upper = set(node.match(sum(typical) / 6).ravel().tolist())
+        upper = set(node.match(sum(typical) / 3).ravel().tolist())
         for index, part in enumerate(network.tasks.values()):
             task = stream.task(index)
             assert isinstance(part.extractor, TaskExtractor)

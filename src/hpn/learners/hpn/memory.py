@@ -249,11 +249,11 @@ class Memory:
         return kept.learned
 
     def typical_evidence(self) -> list[np.ndarray]:
-        """Scaled evidence of each bank at the mean of each class ``[C, C]``."""
+        """Scaled evidence of the class-mean banks at the mean of each class ``[C, C]``; nothing is solved."""
         if not self.counts:
             return []
-        solved = self._solve("all")
-        found = self.class_evidence(solved, self._banks("all"))
+        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all")[len(LAYER_HOPS) :]]
+        found = [bank.directions @ bank.directions.T for bank in means]
         centred = [part - part.mean(axis=1, keepdims=True) for part in found]
         return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
 
