@@ -105,3 +105,10 @@ def test_spaces_that_cannot(monkeypatch: pytest.MonkeyPatch, space: dict[str, An
         check_space(Searched)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_none_is_a_word_where_it_is_a_choice() -> None:
+    def load(*, normalize: Literal["none", "row"] = "row", most: int | None = 3) -> None: ...
+
+    given = {"normalize": "none", "most": "none"}
+    assert resolve_params(load, given, owner="load") == {"normalize": "none", "most": None}
