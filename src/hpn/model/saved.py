@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hpn.errors import CheckpointError, HPNError
 from hpn.experiment.checkpoint import NAME, load_checkpoint, save_checkpoint
 
-KIND, FORMAT = "hpn-model", 1
+KIND, FORMAT = "hpn-model", 2
 
 T = TypeVar("T")
 
@@ -51,6 +51,11 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
     if found > FORMAT:
         raise CheckpointError(
             f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn"
+        )
+    if found < FORMAT:
+        raise CheckpointError(
+            f"{folder} has format {found} of an earlier version of hpn, which did not know what it learned; "
+            "fit the model again"
         )
     try:
         return restore(content)
