@@ -1216,11 +1216,13 @@ def test_an_explanation_can_be_read(graph: Graph) -> None:
         assert re.fullmatch(rf"{answer}; next {name} \(\d+%\)", first)
         assert f"{part.predicted} ({part.probability:.0%})" in first
         for line, slot in zip(lines, SLOTS, strict=False):
-            speaks = rf"  {slot} +(is neutral|speaks for {name})"
+            speaks = rf"  {slot} +(are neutral|speak for {name})"
             assert re.fullmatch(
                 rf"{speaks}: {number} for {part.predicted}, {number} for {part.runner_up}", line
             )
-        banks = lines[len(SLOTS) :]
+        assert lines[len(SLOTS)].startswith("  neighbours that matter most, for ")
+        assert lines[len(SLOTS) + 1].startswith("  its features that matter most, for ")
+        banks = lines[len(SLOTS) + 2 :]
         assert len(banks) == len(part.banks)
         for line, bank in zip(banks, part.banks, strict=True):
             assert re.fullmatch(
@@ -1244,8 +1246,8 @@ def test_the_text_of_an_explanation() -> None:
     )
     assert str(part).splitlines() == [
         "node 4: fig (91%), borderline; next kiwi (6%)",
-        "  its own features   speaks for fig: +1.25 for fig, -0.50 for kiwi",
-        "  nearby             is neutral: +0.00 for fig, +0.01 for kiwi",
+        "  its own features   speak for fig: +1.25 for fig, -0.50 for kiwi",
+        "  nearby             are neutral: +0.00 for fig, +0.01 for kiwi",
         "  atomic prototype +9 (next: -3): its own features, weight 75%",
         "  node-level prototype +7, class-level +0",
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -200,9 +201,20 @@ class ClassifierCore:
     def explain(
         self, data: GraphLike, nodes: Array | None = None, task: Name | None = None
     ) -> list[Explanation]:
-        """Why each node is predicted as it is: evidence by slot, prototypes, and the runner-up."""
+        """Why each node is predicted as it is: evidence by slot, prototypes, neighbours and features."""
         network, view, rows = self._ask(data, nodes, task)
-        return explain(network, view, rows, self.labels_.__getitem__, self._known_task(task))
+        found = explain(network, view, rows, self.labels_.__getitem__, self._known_task(task))
+        near = np.unique([share.of for entry in found for share in entry.neighbors]).astype(np.int64)
+        classes = dict(zip(near.tolist(), self.predict(data, near, task), strict=True)) if len(near) else {}
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return [
+            replace(
+                entry,
+                neighbors=tuple(replace(share, label=classes[share.of].item()) for share in entry.neighbors),
+                features=tuple(replace(share, of=names[share.of]) for share in entry.features),
+            )
+            for entry in found
+        ]
 
     def merge(self, other: ClassifierCore) -> Self:
         """Add what another classifier with the same parameters learned, as if it had been learned here.
