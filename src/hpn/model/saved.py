@@ -14,6 +14,15 @@ KIND, FORMAT = "hpn-model", 2
 T = TypeVar("T")
 
 
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a model, of whatever version and in whatever condition."""
+    try:
+        text = (folder / NAME).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return f'"kind": "{KIND}"' in text
+
+
 def save_model(folder: Path, content: Mapping[str, Any]) -> None:
     """Write a model to a folder; an earlier one stays until the new one is complete.
 
