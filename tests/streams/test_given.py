@@ -457,7 +457,8 @@ def test_real_graphs_are_the_same_in_any_container(data_root: Path) -> None:
         nodes = default_nodes(cora, f"{name}_mask")
         assert nodes is not None
         assert torch.equal(nodes, getattr(cora.masks, name).nonzero().flatten())
-        assert default_labels(cora, nodes).tolist() == cora.y[nodes].tolist()
+        names = [cora.class_names[label] for label in cora.y[nodes].tolist()]
+        assert default_labels(cora, nodes).tolist() == names
 
 
 # ---------------------------------------------------------------------- reading again
@@ -941,7 +942,7 @@ def test_nodes_without_a_label_are_refused_by_their_number() -> None:
         default_labels(make(y=[0, 1, 2.5, 3, 4]), nodes)
     with pytest.raises(DataError, match=r"data.y has -1 at position 2, which means unlabelled; leave it out"):
         default_labels(labelled_graph(), nodes)
-    assert default_labels(labelled_graph(), nodes[:1]).tolist() == [0]
+    assert default_labels(labelled_graph(), nodes[:1]).tolist() == ["0"], "the name of the class"
 
 
 def test_a_graph_without_labels() -> None:

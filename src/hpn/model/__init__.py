@@ -1,6 +1,24 @@
-"""The estimators for people's own graphs."""
+"""The estimators for people's own graphs, imported when they are first used: scikit-learn takes a second."""
 
-from hpn.model.classifier import HPNClassifier, NotFittedError
-from hpn.model.node_classifier import NodeClassifier
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpn.model.classifier import HPNClassifier, NotFittedError
+    from hpn.model.node_classifier import NodeClassifier
+
+_HOMES = {
+    "HPNClassifier": "hpn.model.classifier",
+    "NodeClassifier": "hpn.model.node_classifier",
+    "NotFittedError": "hpn.model.classifier",
+}
 
 __all__ = ["HPNClassifier", "NodeClassifier", "NotFittedError"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'hpn.model' has no attribute {name!r}")

@@ -12,7 +12,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from hpn.model.classifier import Array, HPNClassifier
+from hpn.model.classifier import HPNClassifier
+from hpn.model.core import Array
 from hpn.streams.given import GraphLike
 
 try:

@@ -9,9 +9,18 @@ from typing import Any, TypeVar
 from hpn.errors import CheckpointError, HPNError
 from hpn.experiment.checkpoint import NAME, load_checkpoint, save_checkpoint
 
-KIND, FORMAT = "hpn-model", 1
+KIND, FORMAT = "hpn-model", 2
 
 T = TypeVar("T")
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a model, of whatever version and in whatever condition."""
+    try:
+        text = (folder / NAME).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return f'"kind": "{KIND}"' in text
 
 
 def save_model(folder: Path, content: Mapping[str, Any]) -> None:
@@ -51,6 +60,11 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
     if found > FORMAT:
         raise CheckpointError(
             f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn"
+        )
+    if found < FORMAT:
+        raise CheckpointError(
+            f"{folder} has format {found} of an earlier version of hpn, which did not know what it learned; "
+            "fit the model again"
         )
     try:
         return restore(content)

@@ -128,7 +128,7 @@ class Slots:
         bits, found = slot_bits(self.num_features), {}
         total = torch.zeros(len(nodes), width, device=CPU)
         for hop in range(max(hops) + 1):
-            signs = _recent_signs(self.num_features, width, seed, hop)
+            signs = recent_signs(self.num_features, width, seed, hop)
             total.addmm_(torch.from_numpy(self.unit_rows(hop, nodes)), torch.from_numpy(signs), alpha=2**hop)
             if hop in hops:
                 found[hop] = _round_layer(total, 2.0 ** -(hop + bits)).numpy()
@@ -156,6 +156,10 @@ class Slots:
         place[near] = np.arange(len(near))
         parts = (reach.data, place[reach.indices], reach.indptr)
         return np.asarray(sp.csr_matrix(parts, shape=(len(nodes), len(near))) @ score(near))
+
+    def reach(self, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
+        r"""Rows of :math:`\hat{A}^k`: what each node of the graph counts in the slots of ``nodes``."""
+        return _reach(self.adjacency, nodes, hops)
 
     def _project(self, hops: Sequence[int], width: int, seed: int) -> None:
         """Encode all nodes: project once, then smooth and scale hop by hop."""
@@ -235,7 +239,7 @@ def _shift(width: int, hop: int) -> int:
     return hop * (width // 8 + 1) % width
 
 
-_recent_signs = lru_cache(maxsize=4)(draw_signs)
+recent_signs = lru_cache(maxsize=4)(draw_signs)
 
 
 def is_csr(rows: Features) -> bool:

@@ -6,8 +6,10 @@ import hashlib
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +19,18 @@ from torch import Tensor
 from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
 from hpn.datasets.shards import ShardedCsr, ShardedRows
-from hpn.datasets.sparse import is_sparse, to_csr
+from hpn.datasets.sparse import is_sparse, to_csr, to_scipy
 from hpn.errors import ConfigError, DataError
 from hpn.streams.views import GraphView, gather_rows
 
 KEPT = 4
+_SHOWN = 3
 _SHARDS = ShardedRows | ShardedCsr
 _FEATURES = "real numbers of shape [num_nodes, num_features]"
 _LINKS = "node numbers of shape [2, num_edges]"
 _ROW = "a list, array or tensor of whole numbers"
 _recent: OrderedDict[Hashable, tuple[GraphView, list[Any]]] = OrderedDict()
+_arranged: WeakKeyDictionary[Graph, tuple[tuple[str, ...], Graph]] = WeakKeyDictionary()
 _lock = Lock()
 
 
@@ -205,6 +209,8 @@ def default_nodes(data: GraphLike, mask_name: str) -> Tensor | None:
 def default_labels(data: GraphLike, nodes: Tensor) -> np.ndarray:
     """Take the labels that come with the graph, in the form of :func:`read_labels`.
 
+    Labels of an :class:`hpn.Graph` are the names of its classes: their numbers may change as it grows.
+
     Args:
         data: The graph.
         nodes: Whose labels, as :func:`read_nodes` gives them ``[n]``.
@@ -220,10 +226,41 @@ def default_labels(data: GraphLike, nodes: Tensor) -> np.ndarray:
         raise DataError(f"data.y has {len(labels)} labels, but the graph has {num_nodes} nodes; pass y")
     rows = nodes.numpy()
     chosen = _read_each(labels[rows], "data.y", rows.tolist())
-    if isinstance(data, Graph) and (chosen == UNLABELLED).any():
+    if not isinstance(data, Graph):
+        return chosen
+    if (chosen == UNLABELLED).any():
         at = rows[np.argmax(chosen == UNLABELLED)]
         raise DataError(f"data.y has {UNLABELLED} at position {at}, which means unlabelled; leave it out")
-    return chosen
+    return np.asarray(np.array(data.class_names, dtype=np.object_)[chosen])
+
+
+def arrange_features(data: GraphLike, names: Sequence[str]) -> GraphLike:
+    """Bring the features of an :class:`hpn.Graph` into the order of ``names``.
+
+    The same graph gives the same object. Anything without names of features stays as it is.
+
+    Raises:
+        DataError: If a feature is missing or not among the names.
+    """
+    given = data.feature_names if isinstance(data, Graph) else None
+    if not isinstance(data, Graph) or given is None or given == tuple(names):
+        return data
+    kept = _arranged.get(data)
+    if kept is not None and kept[0] == tuple(names):
+        return kept[1]
+    for some, others, wrong in ((names, given, "has no"), (given, names, "has an additional")):
+        known_names = set(others)
+        odd = list(dict.fromkeys(name.partition("[")[0] for name in some if name not in known_names))
+        if odd:
+            listed = ", ".join(map(repr, odd[:_SHOWN])) + (", …" if len(odd) > _SHOWN else "")
+            advice = "give the columns that the model was fitted with"
+            raise DataError(f"{data.name}: the nodes table {wrong} column {listed}; {advice}")
+    place = {name: at for at, name in enumerate(given)}
+    order = torch.tensor([place[name] for name in names])
+    x = data.x if isinstance(data.x, Tensor) else _read_features(data.x)
+    x = to_csr(to_scipy(x)[:, order.numpy()]) if is_sparse(x) else x[:, order]
+    _arranged[data] = tuple(names), replace(data, x=x, feature_names=tuple(names))
+    return _arranged[data][1]
 
 
 def _find_features(data: Any) -> Any:

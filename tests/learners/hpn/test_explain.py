@@ -99,6 +99,29 @@ def test_a_node_without_features_is_what_its_neighbours_are(fitted: tuple[Solved
     assert own.predicted < min(slot.predicted for slot in near[:2])
 
 
+def test_neighbours_and_features_that_matter(fitted: tuple[SolvedNetwork, GraphView]) -> None:
+    """Around MIXED, an apple by its first feature, there are only berries."""
+    (found,) = ask(fitted, MIXED)
+    for_apple = 1 if found.predicted == "apple" else -1
+    assert {found.predicted, found.runner_up} == {"apple", "berry"}
+    assert {share.of for share in found.neighbors} <= {SIZE + at for at in range(12)}
+    assert all(for_apple * share.lead < 0 for share in found.neighbors)
+    assert found.features[0].of == 0
+    assert for_apple * found.features[0].lead > 0
+    assert [abs(share.lead) for share in found.neighbors] == sorted(
+        (abs(share.lead) for share in found.neighbors), reverse=True
+    )
+
+
+def test_a_node_alone_has_no_neighbours_and_an_empty_one_no_features(
+    fitted: tuple[SolvedNetwork, GraphView],
+) -> None:
+    alone, empty = ask(fitted, ALONE, EMPTY)
+    assert (alone.neighbors, empty.features) == ((), ())
+    assert alone.features[0].of == 0
+    assert {share.of for share in empty.neighbors} <= {SIZE + at for at in range(20, 32)}
+
+
 def test_who_is_who(fitted: tuple[SolvedNetwork, GraphView]) -> None:
     nodes = [5, SIZE + 3, 2 * SIZE + 9, PLAIN]
     found = ask(fitted, *nodes)
@@ -221,7 +244,7 @@ def test_one_class_needs_no_reason() -> None:
         assert found.membership == "borderline"
         lines = str(found).splitlines()
         assert lines[0] == f"node {MIXED}: apple (100%), borderline"
-        assert all(" is neutral: +0.00 for apple" in line for line in lines[1 : 1 + len(found.slots)])
+        assert all(" are neutral: +0.00 for apple" in line for line in lines[1 : 1 + len(found.slots)])
 
 
 def test_the_text_by_hand() -> None:
@@ -243,9 +266,9 @@ def test_the_text_by_hand() -> None:
     )
     assert str(explanation).splitlines() == [
         "node 17: apple (73%), member; next berry (20%)",
-        "  its own features   speaks for apple: +1.25 for apple, -0.50 for berry",
-        "  nodes 1 hop away   speaks for berry: -0.13 for apple, +0.75 for berry",
-        "  answers nearby     is neutral: +0.00 for apple, +0.04 for berry",
+        "  its own features   speak for apple: +1.25 for apple, -0.50 for berry",
+        "  nodes 1 hop away   speak for berry: -0.13 for apple, +0.75 for berry",
+        "  answers nearby     are neutral: +0.00 for apple, +0.04 for berry",
         "  atomic prototype +12 (next: -7): its own features, weight 60%",
         "  atomic prototype +0 (next: +3): class means, weight 40%",
         "  node-level prototype +5, class-level +2",
@@ -258,8 +281,12 @@ def test_the_text_of_a_node(fitted: tuple[SolvedNetwork, GraphView]) -> None:
     assert lines[0].startswith(f"node {PLAIN}: apple (")
     assert "%), member; next " in lines[0]
     for slot, line in zip(SLOTS, lines[1:], strict=False):
-        assert line.startswith(f"  {slot:<18} speaks for apple: +")
-    assert len(lines) == 1 + len(SLOTS) + len(found.banks) + 1
+        assert line.startswith(f"  {slot:<18} speak for apple: +")
+    neighbours, features = lines[1 + len(SLOTS) : 3 + len(SLOTS)]
+    over = f"for apple over {found.runner_up}"
+    assert neighbours == f"  neighbours that matter most, {over}: {', '.join(map(str, found.neighbors))}"
+    assert features == f"  its features that matter most, {over}: {', '.join(map(str, found.features))}"
+    assert len(lines) == 1 + len(SLOTS) + 2 + len(found.banks) + 1
     assert (
         lines[-1]
         == f"  node-level prototype {found.node_prototype:+d}, class-level {found.class_prototype:+d}"
@@ -282,7 +309,7 @@ def test_faint_evidence_is_neutral() -> None:
     assert sizes[0] > 5 * sizes[1]
     assert (strong.membership, faint.membership) == ("member", "borderline")
     assert faint.slots[0].speaks_for is None
-    assert "  its own features   is neutral: " in str(faint)
+    assert "  its own features   are neutral: " in str(faint)
     for slot in faint.slots:
         loudest = max(slot.predicted, slot.runner_up)  # type: ignore[type-var]
         assert (slot.speaks_for is None) == (loudest <= FAINT)  # type: ignore[operator]

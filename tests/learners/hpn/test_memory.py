@@ -76,13 +76,18 @@ def naive_hash(number: int) -> int:
     number &= BITS
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & BITS
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & BITS
-    return (number ^ (number >> 31)) >> 1
+    return number ^ (number >> 31)
+
+
+def signed(number: int) -> int:
+    """The same 64 bits as they are stored."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def naive_held(view: GraphView, nodes: np.ndarray) -> np.ndarray:
     assert view.ids is not None
     return np.array(
-        [naive_hash(view.ids[node].item()) % HELD_OUT == 0 for node in nodes.tolist()], dtype=bool
+        [(naive_hash(view.ids[node].item()) >> 1) % HELD_OUT == 0 for node in nodes.tolist()], dtype=bool
     )
 
 
@@ -150,12 +155,14 @@ def assert_same_answers(first: Memory, second: Memory, view: GraphView) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
 def test_hashes(ids: list[int]) -> None:
-    assert module._hash(np.array(ids)).tolist() == [naive_hash(number) for number in ids]
+    hashes = module.hash_ids(np.array(ids))
+    assert hashes.tolist() == [signed(naive_hash(number)) for number in ids]
+    assert len(set(hashes.tolist())) == len(set(ids))
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 1000, 2**40])
 def test_a_fifth_is_held_out_whatever_the_ids_look_like(step: int) -> None:
-    share = (module._hash(np.arange(4000) * step) % HELD_OUT == 0).mean()
+    share = (module._rank(module.hash_ids(np.arange(4000) * step)) % HELD_OUT == 0).mean()
     assert abs(share - 0.2) < 0.03
 
 
@@ -172,7 +179,8 @@ def test_a_fifth_of_what_is_learned_is_kept_apart(kind: str) -> None:
     assert_same_sums(memory.kept.held_out, naive_sums(view, (train[0][is_held], train[1][is_held])))
     ids = view.ids[torch.from_numpy(train[0][is_held])].tolist()  # type: ignore[index]
     expected = sorted(
-        [number, label, 1] for number, label in zip(ids, train[1][is_held].tolist(), strict=True)
+        [signed(naive_hash(number)), label, 1]
+        for number, label in zip(ids, train[1][is_held].tolist(), strict=True)
     )
     assert memory.kept.remembered.tolist() == expected
 
@@ -186,7 +194,9 @@ def test_validation_nodes_are_remembered_and_never_learned() -> None:
     assert_same_sums(memory.kept.learned, naive_sums(view, train))
     assert not memory.kept.held_out[0].counts
     ids = view.ids[60:100].tolist()  # type: ignore[index]
-    expected = sorted([number, label, 0] for number, label in zip(ids, val[1].tolist(), strict=True))
+    expected = sorted(
+        [signed(naive_hash(number)), label, 0] for number, label in zip(ids, val[1].tolist(), strict=True)
+    )
     assert memory.kept.remembered.tolist() == expected
     assert memory.kept.samples is None
 

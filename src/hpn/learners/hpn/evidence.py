@@ -237,6 +237,11 @@ class Extractors:
             self._nearby = view, found
         return np.asarray(self._nearby[1][nodes])
 
+    def nearby_shares(self, view: GraphView, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes nearby ``[n]``, and what each adds to the evidence of that bank before scaling ``[n, C]``."""
+        reach = see(view).reach(np.array([node]), NEARBY_HOPS)
+        return reach.indices, reach.data[:, None] * self._far_layer(view, reach.indices)
+
     def _far_layer(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
         parts = [np.zeros((0, len(self.classes)), np.float32)]
         for at in range(0, len(nodes), NODES_AT_ONCE):

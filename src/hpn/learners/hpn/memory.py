@@ -2,9 +2,9 @@ r"""What a solved prototype network remembers: sums over nodes, and which labell
 
 A graph keeps growing, and neighbourhoods with it: a bank that was right about nodes when they arrived may be
 wrong about the same nodes today. So banks are weighed by labelled nodes that were *not* learned from, as they
-look in the graph that is asked about. Of these only ids and classes are remembered. They are the validation
-nodes where such are given, and otherwise a fifth of what is learned, chosen by a hash of the id: their sums
-are kept apart, left out when banks are weighed, and used in answers. All of this is independent of the
+look in the graph that is asked about. Of these only hashes of ids and classes are remembered. They are the
+validation nodes where such are given, and otherwise a fifth of what is learned, chosen by that hash: their
+sums are kept apart, left out when banks are weighed, and used in answers. All of this is independent of the
 order of arrival and can be added and subtracted.
 """
 
@@ -44,8 +44,8 @@ class Kept(NamedTuple):
     Args:
         learned: Sums of each bank over nodes that banks may be weighed without.
         held_out: The same over held-out nodes.
-        remembered: Ids, classes, and whether a node is in ``held_out`` (else it is a validation node), sorted
-            ``[n, 3]``.
+        remembered: Hashes of ids, classes, and whether a node is in ``held_out`` (else it is a validation
+            node), sorted ``[n, 3]``.
         pending: Small fits whose nodes are encoded and not yet added up: rows of each bank, classes, and
             which nodes are held out.
         samples: Validation nodes, encoded, of graphs without ids, in which they will not be found again; at
@@ -90,14 +90,25 @@ class Memory:
         labels = sorted({*both[0], *both[1]})
         return {label: sum(part.get(label, 0) for part in both) for label in labels}
 
-    def learn(self, view: GraphView, train: Labelled, val: Labelled) -> None:
-        """Add nodes; where validation nodes are given none of the others is held out."""
+    def learn(
+        self, view: GraphView, train: Labelled, val: Labelled, is_held: np.ndarray | None = None
+    ) -> None:
+        """Add nodes.
+
+        Args:
+            view: The graph.
+            train: Nodes to learn.
+            val: Validation nodes.
+            is_held: Which of the learned nodes are held out; by default a fifth of them, or none where there
+                are validation nodes.
+        """
         nodes, y = train
         ids, new = view.ids, np.zeros((0, 3), np.int64)
-        is_held = np.zeros(len(nodes), bool)
+        if is_held is None:
+            is_held = np.zeros(len(nodes), bool)
+            if ids is not None and len(val[0]) == 0:
+                is_held = _rank(hash_ids(ids.numpy()[nodes])) % HELD_OUT == 0
         if ids is not None:
-            if len(val[0]) == 0:
-                is_held = _hash(ids.numpy()[nodes]) % HELD_OUT == 0
             new = np.concatenate([_rows(ids, val[0], val[1], 0), _rows(ids, nodes[is_held], y[is_held], 1)])
         if len(nodes) < SMALL_FIT and sum(len(entry[1]) for entry in self.kept.pending) < NODES_AT_ONCE:
             kept = self.kept._replace(pending=(*self.kept.pending, (self._encode(view, nodes), y, is_held)))
@@ -149,6 +160,27 @@ class Memory:
         self._replace(kept)
         if self._latest is None and view.ids is not None:
             self._latest = view
+
+    def learn_again(self, view: GraphView, train: Labelled) -> None:
+        """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
+        assert view.ids is not None  # noqa: S101  (else they could not have been found)
+        remembered = self.kept.remembered
+        is_held = _is_in(_rows(view.ids, *train, 1), remembered)
+        validation = remembered[remembered[:, 2] == 0]
+        self._replace(Kept(self._new_sums(), self._new_sums(), validation, samples=self.kept.samples))
+        self.learn(view, train, (train[0][:0], train[1][:0]), is_held)
+
+    def drop_validation(self, rows: np.ndarray, view: GraphView) -> None:
+        """Drop validation nodes from those remembered ``[n, 3]``, and weigh banks in ``view``."""
+        stays = (self.kept.remembered[:, 2] == 1) | ~_is_in(self.kept.remembered, rows)
+        self._replace(self.kept._replace(remembered=self.kept.remembered[stays]))
+        self._latest = view
+
+    def copy(self) -> Memory:
+        """A copy that shares only what is replaced as a whole."""
+        copied = Memory.__new__(Memory)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def merge(self, other: Memory) -> None:
         """Add what another network learned with the same settings and seed."""
@@ -220,12 +252,10 @@ class Memory:
         remembered = self.kept.remembered
         if view.ids is None or len(remembered) == 0:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        order = torch.argsort(view.ids).numpy()
-        ids = view.ids.numpy()[order]
         known = np.unique(remembered[:, :2], axis=0)
-        place = np.searchsorted(ids, known[:, 0]).clip(max=len(ids) - 1)
-        is_here = ids[place] == known[:, 0]
-        return _first_of_each(order[place[is_here]], known[is_here, 1], _hash(known[is_here, 0]))
+        nodes = find_hashes(view, known[:, 0])
+        known, nodes = known[nodes >= 0], nodes[nodes >= 0]
+        return _first_of_each(nodes, known[:, 1], _rank(known[:, 0]))
 
     def _solve(self, which: str) -> Extractors:
         if which not in self._solved:
@@ -361,7 +391,7 @@ def _parts(count: int) -> list[slice]:
 
 
 def _rows(ids: Tensor, nodes: np.ndarray, y: np.ndarray, is_held: int) -> np.ndarray:
-    return np.stack([ids.numpy()[nodes], y, np.full_like(y, is_held)], axis=1)
+    return np.stack([hash_ids(ids.numpy()[nodes]), y, np.full_like(y, is_held)], axis=1)
 
 
 def _first_of_each(nodes: np.ndarray, y: np.ndarray, rank: np.ndarray) -> Labelled:
@@ -372,12 +402,26 @@ def _first_of_each(nodes: np.ndarray, y: np.ndarray, rank: np.ndarray) -> Labell
     return nodes[chosen], y[chosen]
 
 
-def _hash(ids: np.ndarray) -> np.ndarray:
-    """A fixed, well mixed number for each id (the finaliser of SplitMix64)."""
+def hash_ids(ids: np.ndarray) -> np.ndarray:
+    """A fixed, well mixed number for each id, another for every other (the finaliser of SplitMix64)."""
     mixed = ids.astype(np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1))
+    return np.asarray((mixed ^ (mixed >> np.uint64(31))).view(np.int64))
+
+
+def find_hashes(view: GraphView, hashes: np.ndarray) -> np.ndarray:
+    """The nodes of a view whose ids have these hashes, -1 where there is none ``[n]``."""
+    assert view.ids is not None  # noqa: S101  (callers have checked)
+    here = hash_ids(view.ids.numpy())
+    order = np.argsort(here)
+    place = order[np.searchsorted(here[order], hashes).clip(max=len(here) - 1)]
+    return np.where(here[place] == hashes, place, -1)
+
+
+def _rank(hashes: np.ndarray) -> np.ndarray:
+    """The order in which nodes are chosen to be held out, and to weigh banks by."""
+    return np.asarray(hashes.view(np.uint64) >> np.uint64(1))
 
 
 def _join(rows: np.ndarray, more: np.ndarray) -> np.ndarray:

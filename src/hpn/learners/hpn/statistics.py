@@ -233,10 +233,13 @@ class ClassMeans:
 
     def __call__(self, products: np.ndarray) -> np.ndarray:
         """Evidence ``[n, C]`` from the products of slots (of length 1) with :attr:`vectors`."""
-        along, center = products[:, :-1], products[:, -1:]
-        square = 1 - 2 * center + float(self.center @ self.center)
         offset = self.directions @ self.center
-        return np.asarray((along - offset) / np.sqrt(np.maximum(square, 1e-6)))
+        return np.asarray((products[:, :-1] - offset) / self.distance(products))
+
+    def distance(self, products: np.ndarray) -> np.ndarray:
+        """Distance of slots from the centre ``[n, 1]``."""
+        square = 1 - 2 * products[:, -1:] + float(self.center @ self.center)
+        return np.asarray(np.sqrt(np.maximum(square, 1e-6)))
 
 
 def average(sums: ClassSums, classes: list[int], scale: float) -> ClassMeans:

@@ -1,0 +1,258 @@
+"""``hpn fit``, ``hpn update``, ``hpn forget`` and ``hpn show``: a model of one's own graph."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpn.cli.app import app
+from hpn.cli.models import (
+    GraphPath,
+    Missing,
+    ModelPath,
+    UnknownEdges,
+    describe_classes,
+    describe_prototypes,
+    describe_size,
+    folder_size,
+    open_graph,
+    open_model,
+    report,
+    working,
+)
+from hpn.cli.options import AsJson, DataRoot, Quiet
+from hpn.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from hpn.model.changes import Encoding
+    from hpn.model.core import ClassifierCore
+
+
+@app.command()
+def fit(
+    graph: GraphPath,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column of text; may be given several times.")
+    ] = None,
+    missing: Missing = None,
+    unknown_edges: UnknownEdges = None,
+    width: Annotated[int, typer.Option(help="Random features: more are slower and more accurate.")] = 2000,
+    strength: Annotated[float, typer.Option(help="Regularisation: more trusts single labels less.")] = 0.1,
+    balance: Annotated[float, typer.Option(help="0: nodes count the same; 1: classes do.")] = 0.75,
+    threshold: Annotated[float, typer.Option(help="Distance within which prototypes match.")] = 0.003,
+    seed: Annotated[int, typer.Option(help="Draws random features and the held-out nodes.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the labelled nodes of a graph, and write a model.
+
+    States the accuracy on labelled nodes that are held out, then learns from all of them.
+    """
+    from hpn.cli.held_out import measure
+    from hpn.model.core import ClassifierCore
+
+    _check_out(out, force)
+    loaded = open_graph(
+        graph, data_root, quiet, text=tuple(text or ()), missing=missing, unknown_edges=unknown_edges
+    )
+    model = ClassifierCore(
+        width=width, strength=strength, balance=balance, threshold=threshold, random_state=seed
+    )
+    with working(f"measuring on held-out nodes of {graph}", quiet):
+        held_out = measure(model, loaded, seed)
+    with working(f"learning {graph}", quiet):
+        model.update(loaded)  # with what was learned already, the same as learning all at once
+    with working(f"writing {out}", quiet):
+        model.save(out)
+    counts = model.counts_
+    content = {
+        "graph": graph,
+        "nodes": loaded.num_nodes,
+        "edges": loaded.num_edges,
+        "features": loaded.num_features,
+        "classes": _by_name(counts),
+        "learned": sum(counts.values()),
+        "held_out": held_out.split,
+        "accuracy": held_out.accuracy,
+        "prototypes": model.prototype_counts_,
+        "bounds": model.prototype_bounds_,
+        "notes": list(getattr(loaded, "notes", ())),
+        "out": str(out),
+    }
+    lines = [
+        f"{graph}: {loaded.num_nodes:,} nodes, {loaded.num_edges:,} edges, {loaded.num_features:,} features",
+        held_out.line,
+        f"learned from all {sum(counts.values()):,} labelled nodes:",
+        *describe_classes(counts),
+        describe_prototypes(model),
+        f"model: {out} ({describe_size(out)})",
+        f"next: hpn predict {out} {graph} --unlabelled --out predictions.csv",
+    ]
+    report(content, lines, as_json)
+
+
+@app.command()
+def update(
+    model: ModelPath,
+    graph: GraphPath,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Learn the whole graph anew: equals a new fit, bit for bit.")
+    ] = False,
+    missing: Missing = None,
+    unknown_edges: UnknownEdges = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the labels of a graph, as it is now, that are new or have changed since."""
+    learned = open_model(model, quiet)
+    loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)
+    with working(f"learning what is new in {graph}", quiet):
+        done = learned.update(loaded, refresh=refresh)
+    if refresh or done.new or done.changed:
+        with working(f"writing {model}", quiet):
+            learned.save(model)
+    unlabelled = "are forgotten" if refresh else "stay learned"
+    lines = [
+        f"{done.new:,} new and {done.changed:,} changed labels learned",
+        *([f"new classes: {', '.join(map(str, done.new_classes))}"] if done.new_classes else []),
+        *(
+            [f"{done.unlabelled:,} learned nodes have no label now and {unlabelled}"]
+            if done.unlabelled
+            else []
+        ),
+        *_describe_encoding(
+            done.encoded_again, "" if refresh else ", because labels of another graph changed"
+        ),
+        *_describe_tasks(done.dropped_tasks),
+        f"model: {model}, {sum(learned.counts_.values()):,} nodes of {len(learned.classes_)} classes",
+    ]
+    report({**asdict(done), "classes": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
+
+
+@app.command()
+def forget(
+    model: ModelPath,
+    graph: GraphPath,
+    nodes: Annotated[Path | None, typer.Option(metavar="FILE", help="A table with a column id.")] = None,
+    class_: Annotated[
+        str | None, typer.Option("--class", metavar="NAME", help="A class, with its nodes.")
+    ] = None,
+    missing: Missing = None,
+    unknown_edges: UnknownEdges = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forget nodes or a class exactly, as if they had never been learned.
+
+    Where the graph is not the one they were learned in, everything else is encoded again in the graph given.
+    """
+    if (nodes is None) == (class_ is None):
+        raise ConfigError("give --nodes FILE or --class NAME, one of them")
+    learned = open_model(model, quiet)
+    loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)
+    given: dict[str, Any] = {"label": _find_label(learned, class_)}
+    if nodes is not None:
+        from hpn.cli.node_files import read_ids_file
+
+        try:
+            given = {"nodes": loaded.index(read_ids_file(nodes))}
+        except DataError as error:
+            raise DataError(
+                f"{error}; what is to be forgotten must be in the graph: give the graph with it, or use "
+                "hpn update --refresh, which learns the graph as it is and nothing else"
+            ) from None
+    with working(f"forgetting in {graph}", quiet):
+        done = learned.forget(loaded, **given)
+    with working(f"writing {model}", quiet):
+        learned.save(model)  # also if nothing was learned of them: an interrupted command may have left files
+    lines = [
+        f"{done.nodes:,} nodes forgotten"
+        + (f", {done.not_learned:,} were not learned" if done.not_learned else ""),
+        *([f"classes forgotten: {', '.join(map(str, done.classes))}"] if done.classes else []),
+        *_describe_encoding(done.encoded_again, ", because they were learned in another graph"),
+        *_describe_tasks(done.dropped_tasks),
+        f"model: {model}, {sum(learned.counts_.values()):,} nodes of {len(learned.classes_)} classes",
+    ]
+    report({**asdict(done), "remaining": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
+
+
+@app.command()
+def show(model: ModelPath, as_json: AsJson = False) -> None:
+    """Show what a model has learned, and what it takes."""
+    learned = open_model(model, quiet=True)
+    counts, names = learned.counts_, getattr(learned, "feature_names_in_", None)
+    fits = [{**graph._asdict(), "learned": count} for graph, count in learned.ledger_.counts()]
+    columns = [] if names is None else list(dict.fromkeys(name.partition("[")[0] for name in names))
+    content = {
+        "model": str(model),
+        "classes": _by_name(counts),
+        "features": learned.n_features_in_,
+        "columns": columns,
+        "column_kinds": learned.column_kinds_,
+        "fits": fits,
+        "tasks": learned.tasks_,
+        "prototypes": learned.prototype_counts_,
+        "bounds": learned.prototype_bounds_,
+        "bytes": folder_size(model),
+        "parameters": learned._params(),
+    }
+    kinds = learned.column_kinds_ or {}
+    shown = [f"{name} ({kinds[name]})" if name in kinds else name for name in columns[:8]]
+    listed = f": {', '.join(shown)}{', …' if len(columns) > 8 else ''}" if shown else ""
+    lines = [
+        f"{sum(counts.values()):,} nodes of {len(counts)} classes:",
+        *describe_classes(counts),
+        f"{learned.n_features_in_:,} features{listed}",
+        *(
+            f"learned {fit['learned']:,} nodes in graph {fit['fingerprint'][:8]} "
+            f"({fit['num_nodes']:,} nodes, {fit['num_edges']:,} edges)"
+            for fit in fits
+        ),
+        *([f"tasks: {', '.join(map(str, learned.tasks_))}"] if learned.tasks_ else []),
+        describe_prototypes(learned),
+        "parameters: " + ", ".join(f"{name} {value}" for name, value in learned._params().items()),
+        f"on disk: {describe_size(model)}",
+    ]
+    report(content, lines, as_json)
+
+
+def _check_out(out: Path, force: bool) -> None:
+    """Refuse to write over what is no model, or over a model unless that is wanted."""
+    from hpn.model.saved import is_model
+
+    if is_model(out):
+        if not force:
+            raise ConfigError(
+                f"--out {out} is a model already; hpn update {out} adds to it, --force replaces it"
+            )
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"--out {out} exists and is not a model; choose another folder")
+
+
+def _find_label(model: ClassifierCore, name: str | None) -> Any:
+    """A class by its name; models made in Python may have classes that are numbers."""
+    return next((label for label in model.classes_.tolist() if str(label) == name), name)
+
+
+def _by_name(counts: dict[Any, int]) -> dict[str, int]:
+    return {str(label): count for label, count in counts.items()}
+
+
+def _describe_encoding(again: Encoding, why: str) -> list[str]:
+    return [f"{again.nodes:,} nodes encoded again in {again.seconds:.1f} s{why}"] if again.nodes else []
+
+
+def _describe_tasks(names: tuple[Any, ...]) -> list[str]:
+    return (
+        [f"tasks dropped, as they had learned from these nodes: {', '.join(map(str, names))}"]
+        if names
+        else []
+    )

@@ -1,0 +1,677 @@
+"""What an estimator for people's own graphs does: learn, predict, explain, change, save.
+
+Nothing is announced in advance: every fit may bring new nodes, classes and tasks.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.learners.hpn.explain import Explanation, explain
+from hpn.learners.hpn.presets import SolvedSettings
+from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
+from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
+from hpn.model.ledger import Ledger, hash_nodes
+from hpn.model.saved import load_model, save_model
+from hpn.params import resolve_params
+from hpn.streams import GraphView
+from hpn.streams.given import (
+    GraphLike,
+    arrange_features,
+    default_labels,
+    default_nodes,
+    read_graph,
+    read_labelled,
+    read_labels,
+    read_nodes,
+    read_validation,
+)
+from hpn.theory.memory import MemoryBound
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Array = Any
+"""A list, NumPy array, PyTorch tensor or pandas column."""
+
+
+class ClassifierCore:
+    """All of :class:`hpn.HPNClassifier` but scikit-learn's base classes, which take a second to import."""
+
+    not_fitted_error: ClassVar[type[NotFittedError]] = NotFittedError
+
+    network_: SolvedNetwork
+    labels_: dict[int, Any]
+    ledger_: Ledger
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    column_kinds_: dict[str, Any] | None
+
+    def __init__(
+        self,
+        *,
+        width: int = 2000,
+        strength: float = 0.1,
+        balance: float = 0.75,
+        threshold: float = 0.003,
+        random_state: int | None = 0,
+    ) -> None:
+        self.width = width
+        self.strength = strength
+        self.balance = balance
+        self.threshold = threshold
+        self.random_state = random_state
+
+    def fit(
+        self,
+        data: GraphLike,
+        nodes: Array | None = None,
+        y: Array | None = None,
+        task: Name | None = None,
+        validation: tuple[Array, Array] | None = None,
+    ) -> Self:
+        """Forget everything, then learn as :meth:`partial_fit` does."""
+        fresh = ClassifierCore(**self._params())
+        fresh.partial_fit(data, nodes, y, task, validation)
+        self._become(fresh)
+        return self
+
+    def partial_fit(
+        self,
+        data: GraphLike,
+        nodes: Array | None = None,
+        y: Array | None = None,
+        task: Name | None = None,
+        validation: tuple[Array, Array] | None = None,
+    ) -> Self:
+        """Learn from some nodes of a graph, in addition to what is known.
+
+        A fit that fails or is interrupted changes nothing. It costs what its nodes cost; the network is
+        solved when it is first asked.
+
+        Args:
+            data: The graph as it is now; unlabelled nodes and their edges are used as well.
+            nodes: Nodes to learn from: numbers, or one Boolean for each node of the graph. By default those
+                of ``data.train_mask``, or all that have a label.
+            y: The class of each of ``nodes``: text, whole numbers or Booleans. By default ``data.y``.
+            task: Name of the task they belong to, if predictions with the task given are wanted.
+            validation: Further nodes and their classes, not learned from, by which evidence is weighed. By
+                default those of ``data.val_mask`` if ``nodes`` are not given either; where there are none, a
+                fifth of the nodes is held out for that, by a hash of their ids.
+
+        Raises:
+            ConfigError: If a parameter is out of range or was changed after the first fit.
+            DataError: If the graph, nodes or labels are not as described here.
+        """
+        settings, seed = self._settings()
+        network = getattr(self, "network_", None)
+        if network is not None and (network.settings, network.memory.seed) != (settings, seed):
+            raise ConfigError(
+                "HPNClassifier: a parameter was changed after the first fit; call fit to start over"
+            )
+        view = self._read_graph(data)
+        if (
+            nodes is None
+            and y is None
+            and validation is None
+            and (held := default_nodes(data, "val_mask")) is not None
+        ):
+            validation = held, default_labels(data, held)
+        rows = _labelled_nodes(data, y) if nodes is None else read_nodes(nodes, view.num_nodes)
+        train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
+        held_out = read_validation(validation, view.num_nodes, train)
+        labels = dict(getattr(self, "labels_", {}))
+        _check_kind([*labels.values(), *train.y[:1].tolist(), *held_out.y[:1].tolist()])
+        for label in np.unique(train.y).tolist():
+            labels[_code(label)] = label
+        if network is None:
+            network = SolvedNetwork(settings, view.num_features, seed)
+        learned, unlearned = ((part.nodes.numpy(), _codes(part.y)) for part in (train, held_out))
+        ledger = getattr(self, "ledger_", Ledger()).add(view, *learned)
+        network.learn(view, learned, unlearned, None if task is None else _read_name(task))
+        if not hasattr(self, "n_features_in_"):
+            self._name_features(data)
+        self.network_, self.labels_, self.ledger_ = network, labels, ledger
+        self.n_features_in_ = view.num_features
+        return self
+
+    def predict(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
+        """The likeliest class of each node ``[n]``; see :meth:`predict_proba`."""
+        probabilities = self.predict_proba(data, nodes, task)
+        predicted: np.ndarray = self.known_classes(task)[probabilities.argmax(axis=1)]
+        return predicted
+
+    def predict_proba(
+        self, data: GraphLike, nodes: Array | None = None, task: Name | None = None
+    ) -> np.ndarray:
+        """Probability of each class for each node.
+
+        Args:
+            data: A graph, the one fitted on or any other with the same features. Nodes of another graph need
+                ``n_id``; without it, a node is taken for the one learned under the same number.
+            nodes: Nodes asked about: numbers, or one Boolean for each node of the graph. By default those of
+                ``data.test_mask``, or all.
+            task: The task they belong to, if it is known.
+
+        Shapes:
+            - result: ``[n, num_classes]``, rows sum to 1; columns follow ``classes_`` or, with a task, its
+              classes in sorted order
+        """
+        network, view, rows = self._ask(data, nodes, task)
+        evidence = self._find_evidence(network, view, rows, task)
+        return np.asarray(softmax(network.combine(evidence), axis=1))
+
+    def score(
+        self, data: GraphLike, nodes: Array | None = None, y: Array | None = None, task: Name | None = None
+    ) -> float:
+        """Share of ``nodes`` whose predicted class is ``y``; by default ``data.test_mask`` and ``data.y``."""
+        _, view, _ = self._ask(data, nodes, task)
+        rows = default_nodes(data, "test_mask") if nodes is None else read_nodes(nodes, view.num_nodes)
+        if rows is None:
+            rows = _labelled_nodes(data, y)
+        predicted = self.predict(data, rows, task)
+        truth = read_labels(default_labels(data, rows) if y is None else y, len(predicted))
+        _check_kind([*predicted[:1].tolist(), *truth[:1].tolist()])
+        return float((predicted == truth).mean())
+
+    def transform(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
+        """Matched prototypes of each node, one number per class for every bank and for the upper levels.
+
+        A prototype is a direction in a plane; the number is its coordinate along the evidence, between -1
+        and 1.
+
+        Shapes:
+            - result: ``[n, (num_banks + 2) * num_classes]``
+        """
+        network, view, rows = self._ask(data, nodes, task)
+        return network.represent(self._find_evidence(network, view, rows, task))
+
+    def explain(
+        self, data: GraphLike, nodes: Array | None = None, task: Name | None = None
+    ) -> list[Explanation]:
+        """Why each node is predicted as it is: evidence by slot, prototypes, neighbours and features."""
+        network, view, rows = self._ask(data, nodes, task)
+        found = explain(network, view, rows, self.labels_.__getitem__, self._known_task(task))
+        near = np.unique([share.of for entry in found for share in entry.neighbors]).astype(np.int64)
+        classes = dict(zip(near.tolist(), self.predict(data, near, task), strict=True)) if len(near) else {}
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return [
+            replace(
+                entry,
+                neighbors=tuple(replace(share, label=classes[share.of].item()) for share in entry.neighbors),
+                features=tuple(replace(share, of=names[share.of]) for share in entry.features),
+            )
+            for entry in found
+        ]
+
+    def merge(self, other: ClassifierCore) -> Self:
+        """Add what another classifier with the same parameters learned, as if it had been learned here.
+
+        Raises:
+            ConfigError: If parameters, features or the kind of labels differ, or both have a task of one
+                name.
+        """
+        mine, theirs = self._fitted(), other._fitted()
+        if mine is theirs:
+            raise ConfigError("HPNClassifier: merge needs another classifier, not this one")
+        if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
+            raise ConfigError("HPNClassifier: merge needs two classifiers with the same parameters")
+        if self.n_features_in_ != other.n_features_in_:
+            raise ConfigError(
+                f"HPNClassifier: merge needs the same features, got {self.n_features_in_} "
+                f"and {other.n_features_in_}"
+            )
+        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
+        if names[0] is not None and names[1] is not None and names[0].tolist() != names[1].tolist():
+            raise ConfigError(
+                "HPNClassifier: merge needs the same features, got other names or another order"
+            )
+        try:
+            _check_kind([*self.labels_.values(), *other.labels_.values()])
+        except DataError as error:
+            raise ConfigError(str(error)) from None
+        if shared := mine.tasks.keys() & theirs.tasks.keys():
+            raise ConfigError(f"HPNClassifier: both classifiers have a task {min(map(str, shared))!r}")
+        ledger = self.ledger_.merge(other.ledger_)
+        mine.memory.merge(theirs.memory)
+        self.ledger_ = ledger
+        mine.tasks = {**mine.tasks, **copy.deepcopy(theirs.tasks)}
+        self.labels_ = {**self.labels_, **other.labels_}
+        return self
+
+    def unlearn(self, data: GraphLike, nodes: Array, y: Array | None = None) -> Self:
+        """Take out nodes as if they had never been learned without a task.
+
+        Tasks that were learned are frozen and stay as they are.
+
+        Args:
+            data: The graph as it was when they were learned; in a grown graph they have other neighbours, and
+                traces would remain. Where that graph is gone, use :meth:`refresh` with the nodes to keep.
+            nodes: The nodes.
+            y: The classes they were learned with; by default ``data.y``.
+
+        Raises:
+            DataError: If counts or sums show that these nodes were not learned like this.
+        """
+        network, view, rows = self._ask(data, nodes)
+        labels = default_labels(data, torch.from_numpy(rows)) if y is None else y
+        train = read_labelled(rows, labels, view.num_nodes)
+        unlearned = train.nodes.numpy(), _codes(train.y)
+        ledger = self.ledger_.remove(view, *unlearned)
+        network.memory.unlearn(view, unlearned)
+        self.ledger_ = ledger
+        self._drop_labels()
+        return self
+
+    def forget_class(self, label: Any) -> Self:
+        """Take a class out of the answers.
+
+        Its sum, its count and its remembered nodes are dropped. What remains is its part of the pooled Gram
+        matrices (second moments of its encoded nodes, without their labels); to remove that too,
+        :meth:`unlearn` its nodes. Tasks that have the class are dropped.
+        """
+        network, code = self._fitted(), self._known_code(label)
+        ledger = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
+        network.memory.forget_class(code)
+        self.ledger_ = ledger
+        network.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
+        self._drop_labels()
+        return self
+
+    def refresh(
+        self,
+        data: GraphLike,
+        nodes: Array | None = None,
+        y: Array | None = None,
+        validation: tuple[Array, Array] | None = None,
+    ) -> Self:
+        """Learn all labelled nodes anew in the graph as it is now, in place of what was learned before.
+
+        Equals a new fit without a task, bit for bit; tasks stay as they are.
+        """
+        tasks = self._fitted().tasks
+        if tasks:  # they know features by their positions
+            data = self._arrange(data)
+        fresh = ClassifierCore(**self._params()).fit(data, nodes, y, validation=validation)
+        fresh.network_.tasks = tasks
+        fresh.labels_ = {**self.labels_, **fresh.labels_}
+        fresh._drop_labels()
+        self._become(fresh)
+        return self
+
+    def update(self, data: GraphLike, *, refresh: bool = False) -> Update:
+        """Learn the labels of a graph as it is now that are new or have changed.
+
+        Costs what these nodes cost. A node whose label changed is forgotten with the old one as
+        :meth:`forget` does it, then learned with the new one. What was learned and has no label now stays.
+
+        Args:
+            data: The graph with ``y``; nodes of all its parts are learned, whatever masks it has.
+            refresh: Learn all labelled nodes of the graph anew instead, and nothing else: equals a new fit
+                on them, bit for bit. Tasks stay as they are.
+
+        Returns:
+            What was done.
+
+        Raises:
+            DataError: If labels have changed, and nodes to keep that were learned in another graph are not in
+                this one; nothing is changed then.
+        """
+        rows, labels = read_all_labels(data)
+        if not hasattr(self, "network_"):
+            self.partial_fit(data, rows, labels)
+            return Update(new=len(rows), new_classes=tuple(self.classes_.tolist()))
+        view = self._read_graph(data)
+        found = find_changes(self.ledger_, self.network_.memory, view, (rows.numpy(), _codes(labels)))
+        draft, again = self._draft(), Encoding()
+        dropped: tuple[Name, ...] = ()
+        if refresh:
+            start = time.monotonic()
+            draft.refresh(data, rows, labels)
+            again = Encoding(len(rows), time.monotonic() - start)
+        else:
+            if found.is_stale.any() or len(found.stale_validation):
+                again, dropped = draft._take_out(view, found.is_stale, found.stale_validation)
+            if found.is_fresh.any():
+                draft.partial_fit(data, rows[found.is_fresh], labels[found.is_fresh])
+        report = Update(
+            found.num_new,
+            found.num_changed,
+            found.num_unlabelled,
+            again,
+            tuple(np.setdiff1d(draft.classes_, self.classes_).tolist()),
+            dropped,
+        )
+        self._become(draft)
+        return report
+
+    def forget(self, data: GraphLike, nodes: Array | None = None, *, label: Any = None) -> Forgotten:
+        """Forget nodes or a class exactly, as if they had never been learned.
+
+        If everything was learned in the graph given, the sums of these nodes are subtracted. Otherwise, as
+        when the graph has grown since, subtracting would leave traces: then all other learned nodes are
+        encoded again in the graph given. Either way the model equals one that was fitted to it and never
+        learned them, bit for bit. Tasks that have learned from them are dropped.
+
+        Args:
+            data: The graph as it is now.
+            nodes: Nodes to forget: numbers, or one Boolean for each node of the graph.
+            label: A class to forget with all its nodes; give this or ``nodes``.
+
+        Returns:
+            What was done.
+
+        Raises:
+            DataError: If nodes to forget, or nodes to keep that must be encoded again, are not in the graph;
+                nothing is changed then.
+        """
+        if (nodes is None) == (label is None):
+            raise ConfigError("HPNClassifier: forget needs nodes or a label, one of them")
+        memory, view = self._fitted().memory, self._read_graph(data)
+        rows, validation = self.ledger_.rows, memory.kept.remembered
+        validation = validation[validation[:, 2] == 0]
+        if nodes is None:
+            code = self._known_code(label)
+            is_gone, validation, num_others = rows[:, 1] == code, validation[validation[:, 1] == code], 0
+            refuse_missing(self.ledger_.find(view)[is_gone], f"of class {label!r} that are to be forgotten")
+        else:
+            hashes = hash_nodes(view, np.unique(read_nodes(nodes, view.num_nodes).numpy()))
+            is_gone, validation = np.isin(rows[:, 0], hashes), validation[np.isin(validation[:, 0], hashes)]
+            num_others = int((~np.isin(hashes, np.concatenate([rows[:, 0], validation[:, 0]]))).sum())
+        draft = self._draft()
+        again, dropped = draft._take_out(view, is_gone, validation)
+        num_gone = len(np.unique(np.concatenate([rows[is_gone, 0], validation[:, 0]])))
+        gone = np.setdiff1d(self.classes_, draft.classes_).tolist() if len(self.classes_) else []
+        self._become(draft)
+        return Forgotten(num_gone, num_others, again, tuple(gone), dropped)
+
+    def _take_out(
+        self, view: GraphView, is_gone: np.ndarray, validation: np.ndarray
+    ) -> tuple[Encoding, tuple[Name, ...]]:
+        """Take rows out of the ledger and everything made of them; a model to be thrown away on errors."""
+        ledger, rows, network = self.ledger_, self.ledger_.rows, self.network_
+        nodes, again = ledger.find(view), Encoding()
+        if len(validation):
+            network.memory.drop_validation(validation, view)
+        if is_gone.any() and ledger.is_about(view):
+            network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
+            self.ledger_ = ledger.keep(~is_gone)
+        elif is_gone.any():
+            refuse_missing(nodes[~is_gone], "that are to be kept and were learned in another graph")
+            start, kept = time.monotonic(), (nodes[~is_gone], rows[~is_gone, 1])
+            network.memory.learn_again(view, kept)
+            self.ledger_ = Ledger().add(view, *kept)
+            again = Encoding(len(kept[0]), time.monotonic() - start)
+        dropped = drop_tasks(network, {*rows[is_gone, 1].tolist(), *validation[:, 1].tolist()})
+        self._drop_labels()
+        return again, dropped
+
+    def is_certified(self, task: Name) -> bool:
+        """Whether predictions with ``task`` given are made of the very numbers its last fit left.
+
+        Then the same input is answered with the same bits. When the graph around a node has grown, its
+        input is another one.
+        """
+        return self._fitted().is_certified(self._known_task(task))  # type: ignore[arg-type]
+
+    def save(self, path: Path | str) -> None:
+        """Write the classifier to a folder; what was saved there before stays until the new one is complete.
+
+        Raises:
+            CheckpointError: If the folder cannot be written.
+        """
+        network = self._fitted()
+        labels = [[code, label] for code, label in sorted(self.labels_.items())]
+        s = network.settings
+        params = {
+            "width": s.width,
+            "strength": s.strength,
+            "balance": s.balance,
+            "threshold": s.threshold_atomic,
+            "random_state": network.memory.seed,
+        }
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "params": params,
+            "num_features": self.n_features_in_,
+            "feature_names": None if names is None else names.tolist(),
+            "column_kinds": self.column_kinds_,
+            "labels": labels,
+            "ledger": self.ledger_.state(),
+            "network": network.state(),
+        }
+        save_model(Path(path), content)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what :meth:`save` wrote, on this machine or another. Nothing is unpickled.
+
+        Raises:
+            CheckpointError: If there is nothing of the kind, or it is damaged or of a newer version.
+        """
+        return load_model(Path(path), cls._restore)
+
+    @classmethod
+    def _restore(cls, content: dict[str, Any]) -> Self:
+        model = cls(**content["params"])
+        settings, seed = model._settings()
+        model.network_ = SolvedNetwork(settings, content["num_features"], seed)
+        model.network_.load(content["network"])
+        model.labels_ = {int(code): label for code, label in content["labels"]}
+        model.ledger_ = Ledger.restore(content["ledger"])
+        model.n_features_in_ = content["num_features"]
+        if content["feature_names"] is not None:
+            model.feature_names_in_ = np.array(content["feature_names"], dtype=np.object_)
+        model.column_kinds_ = content["column_kinds"]
+        return model
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Every class so far, sorted."""
+        counts = self._fitted().memory.counts
+        return np.unique(np.array([label for code, label in self.labels_.items() if code in counts]))
+
+    def known_classes(self, task: Name | None = None) -> np.ndarray:
+        """The classes of a task, or all of them, sorted."""
+        name = self._known_task(task)
+        if name is None:
+            return self.classes_
+        return np.unique(np.array([self.labels_[code] for code in self.network_.tasks[name].classes]))
+
+    @property
+    def tasks_(self) -> list[Name]:
+        """Names of the tasks so far, in order of arrival."""
+        return list(self._fitted().tasks)
+
+    @property
+    def counts_(self) -> dict[Any, int]:
+        """Learned nodes of each class."""
+        counts = self._fitted().memory.counts
+        return {label: counts[_code(label)] for label in self.classes_.tolist()}
+
+    @property
+    def prototype_counts_(self) -> dict[str, int]:
+        """Prototypes of each level."""
+        return self._fitted().prototype_counts
+
+    @property
+    def prototype_bounds_(self) -> dict[str, int]:
+        """The most prototypes of each level there can ever be."""
+        planes = self._fitted().planes.values()
+        first, second, third = (plane.threshold for plane in planes)
+        return MemoryBound(2, (first, second, third), 1, in_one_set=True).prototypes
+
+    def _settings(self) -> tuple[SolvedSettings, int]:
+        from hpn.learners.hpn.presets import HPN
+
+        names = {
+            "width": "width",
+            "strength": "strength",
+            "balance": "balance",
+            "threshold": "threshold_atomic",
+        }
+        given = {name: getattr(self, key) for key, name in names.items()}
+        for key in names:
+            if getattr(self, key) is None:
+                raise ConfigError(f"HPNClassifier: {key} = None: expected a number")
+        try:
+            seed = self._seed() if self.random_state is None else self.random_state
+            checked = resolve_params(HPN, {**given, "seed": seed}, owner="HPNClassifier")
+        except ConfigError as error:
+            text = str(error).replace("threshold_atomic", "threshold").replace(": seed", ": random_state")
+            raise ConfigError(text) from None
+        return SolvedSettings(**{name: checked[name] for name in given}), checked["seed"]
+
+    def _seed(self) -> int:
+        """A seed of its own for every first fit."""
+        if hasattr(self, "network_"):
+            return self.network_.memory.seed
+        return int(np.random.default_rng().integers(2**31))
+
+    def _fitted(self) -> SolvedNetwork:
+        if not hasattr(self, "network_"):
+            raise self.not_fitted_error("this HPNClassifier is not fitted yet; call fit or partial_fit first")
+        return self.network_
+
+    def _read_graph(self, data: GraphLike) -> GraphView:
+        return read_graph(self._arrange(data), getattr(self, "n_features_in_", None))
+
+    def _arrange(self, data: GraphLike) -> GraphLike:
+        """The graph with its features in the order of the first fit, where both have names."""
+        names = getattr(self, "feature_names_in_", None)
+        return data if names is None else arrange_features(data, names.tolist())
+
+    def _name_features(self, data: GraphLike) -> None:
+        names = data.feature_names if isinstance(data, Graph) else None
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=np.object_)
+        self.column_kinds_ = getattr(data, "column_kinds", None)
+
+    def _params(self) -> dict[str, Any]:
+        names = ("width", "strength", "balance", "threshold", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+    def _draft(self) -> ClassifierCore:
+        """A copy to be changed; :meth:`_become` makes the changes count."""
+        draft = ClassifierCore(**self._params())
+        draft.__dict__.update(self.__dict__)
+        draft.network_ = copy.copy(self._fitted())
+        draft.network_.memory = self.network_.memory.copy()
+        return draft
+
+    def _become(self, other: ClassifierCore) -> None:
+        """Take over what another has learned."""
+        if not hasattr(other, "feature_names_in_"):
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(vars(other))
+
+    def _known_code(self, label: Any) -> int:
+        """The number of a class that is known."""
+        code = _code(read_labels([label], 1).tolist()[0])
+        if code not in self.labels_:
+            raise ConfigError(
+                f"HPNClassifier: there is no class {label!r}; classes are {_listed(self.classes_)}"
+            )
+        return code
+
+    def _ask(
+        self, data: GraphLike, nodes: Array | None, task: Name | None = None
+    ) -> tuple[SolvedNetwork, GraphView, np.ndarray]:
+        network, view = self._fitted(), self._read_graph(data)
+        if task is None and not network.memory.counts:
+            raise self.not_fitted_error("this HPNClassifier has no class left; call partial_fit first")
+        if nodes is None:
+            nodes = default_nodes(data, "test_mask")
+        rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
+        return network, view, rows.numpy()
+
+    def _find_evidence(
+        self, network: SolvedNetwork, view: GraphView, rows: np.ndarray, task: Name | None
+    ) -> Evidence:
+        """Evidence with the classes in sorted order."""
+        evidence = network.find_evidence(view, rows, self._known_task(task))
+        return evidence.arrange([_code(label) for label in self.known_classes(task).tolist()])
+
+    def _known_task(self, task: Name | None) -> Name | None:
+        if task is None:
+            return None
+        name, known = _read_name(task), self._fitted().tasks
+        if name not in known:
+            raise ConfigError(f"HPNClassifier: there is no task {task!r}; tasks are {_listed(list(known))}")
+        return name
+
+    def _drop_labels(self) -> None:
+        known = {
+            *self.network_.memory.counts,
+            *(c for part in self.network_.tasks.values() for c in part.classes),
+        }
+        self.labels_ = {code: label for code, label in self.labels_.items() if code in known}
+
+
+def _labelled_nodes(data: GraphLike, y: Array | None) -> Tensor:
+    """By default the nodes of ``train_mask``, or all that have a label."""
+    found = default_nodes(data, "train_mask")
+    if found is not None:
+        return found
+    if y is not None:
+        raise DataError("HPNClassifier: y was given without nodes; give the nodes that it belongs to")
+    return _all_labelled_nodes(data)
+
+
+def _all_labelled_nodes(data: GraphLike) -> Tensor:
+    labels = getattr(data, "y", None)
+    if labels is None:
+        raise DataError("HPNClassifier: give nodes and y, or a graph with y (and train_mask)")
+    values = np.asarray(labels)
+    is_known = values >= 0 if values.dtype.kind in "if" else np.ones(len(values), bool)
+    return torch.from_numpy(np.flatnonzero(is_known))
+
+
+def read_all_labels(data: GraphLike) -> tuple[Tensor, np.ndarray]:
+    """All labelled nodes of a graph, whatever masks it has, and their labels."""
+    rows = _all_labelled_nodes(data)
+    return rows, default_labels(data, rows)
+
+
+def _code(label: Any) -> int:
+    """A number for a label that is the same on every machine and in every order of arrival."""
+    kind = "b" if isinstance(label, bool) else "i" if isinstance(label, int) else "s"
+    digest = hashlib.blake2b(f"{kind}{label}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 2
+
+
+def _codes(labels: np.ndarray) -> np.ndarray:
+    known, place = np.unique(labels, return_inverse=True)
+    return np.array([_code(label) for label in known.tolist()], dtype=np.int64)[place]
+
+
+def _check_kind(labels: list[Any]) -> None:
+    kinds = {
+        "text" if isinstance(label, str) else "Booleans" if isinstance(label, bool) else "numbers"
+        for label in labels
+    }
+    if len(kinds) > 1:
+        raise DataError(f"HPNClassifier: labels are a mix of {' and '.join(sorted(kinds))}; use one kind")
+
+
+def _read_name(name: Name) -> Name:
+    if isinstance(name, (str, int, np.integer)) and not isinstance(name, bool):
+        return name if isinstance(name, str) else int(name)
+    raise ConfigError(f"HPNClassifier: task = {name!r}: expected a string or a whole number")
+
+
+def _listed(values: Any) -> str:
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    return ", ".join(repr(value) for value in values[:10]) or "none"

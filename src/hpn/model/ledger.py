@@ -1,0 +1,146 @@
+"""Which nodes a model has learned, with which class, and in which graph: hashes of ids, never the ids."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from hpn.datasets.sparse import is_sparse
+from hpn.learners.hpn.memory import find_hashes, hash_ids
+from hpn.streams import GraphView
+
+NO_ROWS = np.zeros((0, 3), np.int64)
+
+
+class LearnedGraph(NamedTuple):
+    """A graph in which nodes were learned.
+
+    Args:
+        num_nodes: Nodes that it has.
+        num_edges: Edges that it has.
+        fingerprint: Hash of all that its nodes are encoded from; see :func:`describe`.
+    """
+
+    num_nodes: int
+    num_edges: int
+    fingerprint: str
+
+
+@lru_cache(maxsize=4)
+def describe(view: GraphView) -> LearnedGraph:
+    """Sizes and fingerprint of a graph: ids, features and edges. Labels do not change what is encoded."""
+    x = view.x
+    features = (x.crow_indices(), x.col_indices(), x.values()) if is_sparse(x) else (x,)
+    ids = torch.arange(view.num_nodes) if view.ids is None else view.ids
+    digest = hashlib.sha256()
+    for part in (ids, view.indptr, view.indices.long(), *features):
+        digest.update(str((part.dtype, tuple(part.shape))).encode())
+        digest.update(np.ascontiguousarray(part.numpy()).reshape(-1).view(np.uint8).data)
+    return LearnedGraph(view.num_nodes, view.num_edges, digest.hexdigest())
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The nodes that were learned; replaced as a whole, so that an interrupted fit changes nothing.
+
+    Args:
+        graphs: Graphs in which nodes were learned.
+        parts: Hashes of ids, classes and positions in ``graphs``, one array ``[n, 3]`` per fit.
+
+    Example:
+        >>> view = GraphView(torch.eye(3), torch.tensor([[0, 1], [1, 0]]), torch.tensor([7, 8, 9]))
+        >>> ledger = Ledger().add(view, np.array([2, 0]), np.array([5, 6]))
+        >>> ledger.find(view).tolist(), ledger.rows[:, 1].tolist(), ledger.is_about(view)
+        ([2, 0], [5, 6], True)
+    """
+
+    graphs: tuple[LearnedGraph, ...] = ()
+    parts: tuple[np.ndarray, ...] = ()
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Everything, sorted ``[n, 3]``."""
+        rows = np.concatenate([NO_ROWS, *self.parts])
+        return np.asarray(rows[np.lexsort(rows.T[::-1])])
+
+    def add(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
+        """The same with nodes that were learned in a graph; costs what they cost."""
+        graph = describe(view)
+        graphs = self.graphs if graph in self.graphs else (*self.graphs, graph)
+        place = np.full_like(classes, graphs.index(graph))
+        return Ledger(graphs, (*self.parts, np.stack([hash_nodes(view, nodes), classes, place], axis=1)))
+
+    def keep(self, mask: np.ndarray) -> Ledger:
+        """The same with some of the :attr:`rows` only."""
+        rows = self.rows[mask]
+        used = np.unique(rows[:, 2])
+        rows = np.column_stack([rows[:, :2], np.searchsorted(used, rows[:, 2])])
+        return Ledger(tuple(self.graphs[at] for at in used), (rows,))
+
+    def remove(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
+        """The same without nodes that were unlearned, each once: as learned in this graph, if it was."""
+        here, rows = describe(view), self.rows
+        elsewhere = np.array([graph != here for graph in self.graphs], dtype=bool)[rows[:, 2]]
+        order = np.lexsort((elsewhere, rows[:, 1], rows[:, 0]))
+        places: dict[tuple[int, int], list[int]] = {}
+        for at in order[::-1].tolist():
+            places.setdefault((int(rows[at, 0]), int(rows[at, 1])), []).append(at)
+        stays = np.ones(len(rows), bool)
+        for key in zip(hash_nodes(view, nodes).tolist(), classes.tolist(), strict=True):
+            if places.get(key):
+                stays[places[key].pop()] = False
+        return self.keep(stays)
+
+    def merge(self, other: Ledger) -> Ledger:
+        """What both have."""
+        graphs = tuple(dict.fromkeys((*self.graphs, *other.graphs)))
+        place = np.array([graphs.index(graph) for graph in other.graphs], dtype=np.int64)
+        moved = np.column_stack([other.rows[:, :2], place[other.rows[:, 2]]])
+        return Ledger(graphs, (*self.parts, moved))
+
+    def find(self, view: GraphView) -> np.ndarray:
+        """The nodes of a graph that are :attr:`rows`, -1 where they are not in it ``[n]``."""
+        return find_hashes(view, self.rows[:, 0])
+
+    def is_about(self, view: GraphView) -> bool:
+        """Whether everything was learned in this very graph."""
+        return set(self.graphs) <= {describe(view)}
+
+    def counts(self) -> list[tuple[LearnedGraph, int]]:
+        """Nodes learned in each graph, the smallest graph first."""
+        counts = np.bincount(self.rows[:, 2], minlength=len(self.graphs)).tolist()
+        return sorted(zip(self.graphs, counts, strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In one part, so that a copy does not grow with the number of fits."""
+        return Ledger, (self.graphs, (self.rows,))
+
+    def state(self) -> dict[str, Any]:
+        """As tensors and text, the same in whatever order nodes were learned."""
+        order = sorted(range(len(self.graphs)), key=self.graphs.__getitem__)
+        place = np.argsort(order)
+        rows = np.column_stack([self.rows[:, :2], place[self.rows[:, 2]] if order else self.rows[:, 2]])
+        rows = rows[np.lexsort(rows.T[::-1])]
+        return {"graphs": [list(self.graphs[at]) for at in order], "nodes": torch.from_numpy(rows.copy())}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Ledger:
+        """Make it again of :meth:`state`."""
+        graphs = tuple(LearnedGraph(int(n), int(m), str(name)) for n, m, name in state["graphs"])
+        rows = state["nodes"].numpy().copy()
+        if rows.shape[1:] != (3,) or (
+            len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(graphs)
+        ):
+            raise ValueError("nodes and graphs do not fit each other")
+        return cls(graphs, (rows,))
+
+
+def hash_nodes(view: GraphView, nodes: np.ndarray) -> np.ndarray:
+    """Hashes of the ids of some nodes."""
+    assert view.ids is not None  # noqa: S101  (graphs that people give have ids)
+    return hash_ids(view.ids.numpy()[nodes])
