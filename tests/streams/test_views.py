@@ -179,7 +179,7 @@ def test_a_view_is_the_same_however_its_features_are_kept(kind: str) -> None:
     view = GraphView.compressed(kept[kind], torch.tensor([0, 2, 3, 4]), torch.tensor([1, 2, 0, 0]).int())
     assert (view.num_nodes, view.num_features, view.num_edges) == (3, 3, 2)
     assert view.is_sparse == (kind == "sparse")
-    assert view.ids is None
+    assert view.ids.tolist() == [0, 1, 2]
     assert view.edge_index.dtype == torch.int64
     assert torch.equal(view.edge_index, GraphView(x[nodes], edge_index).edge_index)
 

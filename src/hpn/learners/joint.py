@@ -56,7 +56,7 @@ class Joint(FineTune):
 
     def _begin(self, task: Task) -> None:
         seen = [*task.past, task]
-        graphs = [part.graph for part in seen] if task.graph.ids is None else [task.graph]
+        graphs = [part.graph for part in seen] if task.edges == "within" else [task.graph]
         labels = sum(len(part.train_y) for part in seen)
         self.data_numbers_ = sum(graph.num_numbers for graph in graphs) + labels
         self.network_ = self._new_network(self._num_outputs())

@@ -40,7 +40,7 @@ class Kept:
     def of(cls, task: Task, chosen: Tensor) -> Kept:
         """Keep the training nodes at positions ``chosen`` of ``task.train``."""
         nodes, y = task.train[chosen], task.train_y[chosen]
-        if task.graph.ids is not None:
+        if task.edges == "seen":
             return cls(y, ids=task.graph.ids[nodes])
         return cls(y, x=task.graph.take(nodes))
 
@@ -48,8 +48,9 @@ class Kept:
         """The graph to see them in while ``task`` is learned, and where they are in it."""
         if self.x is not None:
             return _unlinked(self.x), torch.arange(len(self.y), device=CPU)
-        if self.ids is None or task.graph.ids is None:
-            raise DataError(f"task {task.index} does not name its nodes, but an earlier task did")
+        assert self.ids is not None  # noqa: S101  (either features are kept, or ids)
+        if not bool(torch.isin(self.ids, task.graph.ids).all()):
+            raise DataError(f"nodes of earlier tasks are not in the graph of task {task.index}")
         ordered, order = task.graph.ids.sort()
         return task.graph, order[torch.searchsorted(ordered, self.ids)]
 

@@ -104,7 +104,7 @@ class TaskStream:
         self._nodes = _nodes_of_tasks(self._task_of, by_rank, len(plan.tasks))
         self._index_type = np.int32 if len(rank) < 2**31 else np.int64
         self._rank = rank
-        self._ids = torch.randint(2**62, rank.shape, generator=generator) if edges == "seen" else None
+        self._ids = torch.randint(2**62, rank.shape, generator=generator)
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
         self._asked: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
@@ -127,6 +127,7 @@ class TaskStream:
             val=val,
             val_y=self._graph.y[nodes[val]],
             past=tuple(self.task(past) for past in range(index)) if with_past else (),
+            edges=self.edges,
         )
 
     def query(
@@ -216,14 +217,13 @@ class TaskStream:
         """An index set of a large graph: which nodes, and the edges among them; of a small one, a copy."""
         nodes = self._nodes[tasks[0]] if len(tasks) == 1 else self._merge(tasks)
         indptr, indices = self._edges_among(nodes, are_mixed=len(tasks) > 1)
-        ids = None if self._ids is None else self._ids[nodes]
         x: Tensor | FeatureRows
         if is_sparse(self._graph.x):
             x = select_rows(self._graph.x, nodes)
         else:
             x = FeatureRows(self._graph.x, nodes)
             x = x.take() if len(nodes) * self._graph.num_features <= COPIED else x
-        return GraphView.compressed(x, indptr, indices, ids), nodes
+        return GraphView.compressed(x, indptr, indices, self._ids[nodes]), nodes
 
     def _merge(self, tasks: tuple[int, ...]) -> Tensor:
         nodes = torch.cat([self._nodes[task] for task in tasks])

@@ -55,8 +55,8 @@ class GraphView:
     Args:
         x: Features.
         edge_index: Edges, in both directions, without self-loops.
-        ids: Names by which nodes are found again in later views, in streams where earlier nodes stay in view;
-            drawn at random, so that they tell nothing else.
+        ids: Numbers by which nodes are found again in other views of the same graph; a stream draws them at
+            random, so that they carry no other information. By default their positions.
 
     Attributes:
         features: The features, or where they are fetched from.
@@ -73,7 +73,7 @@ class GraphView:
     features: Tensor | FeatureRows
     indptr: Tensor
     indices: Tensor
-    ids: Tensor | None
+    ids: Tensor
 
     def __init__(self, x: Tensor, edge_index: Tensor, ids: Tensor | None = None) -> None:
         order = torch.argsort(edge_index[0] * len(x) + edge_index[1])
@@ -90,8 +90,10 @@ class GraphView:
         view._set(features, indptr, indices, ids)
         return view
 
-    def _set(self, *values: Any) -> None:
-        for name, value in zip(("features", "indptr", "indices", "ids"), values, strict=True):
+    def _set(self, features: Any, indptr: Tensor, indices: Tensor, ids: Tensor | None) -> None:
+        ids = torch.arange(len(indptr) - 1) if ids is None else ids
+        values = {"features": features, "indptr": indptr, "indices": indices, "ids": ids}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -177,6 +179,7 @@ class Task:
         val: Validation nodes.
         val_y: Their class numbers.
         past: Earlier tasks, for learners that declare ``sees_past``; empty for all others.
+        edges: ``within`` (only nodes of this task are in view) or ``seen`` (those of earlier tasks as well).
     """
 
     index: int
@@ -188,6 +191,7 @@ class Task:
     val: Tensor
     val_y: Tensor
     past: tuple[Task, ...] = ()
+    edges: Edges = "within"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -233,10 +233,9 @@ class RetentionStudy:
     def _find_own(self, index: int) -> Tensor:
         """The nodes that came with a task, as rows of its view."""
         graph = self.stream.task(index).graph
-        if graph.ids is None or index == 0:
+        if index == 0:
             return torch.arange(graph.num_nodes)
         earlier = self.stream.task(index - 1).graph.ids
-        assert earlier is not None  # noqa: S101  (views of one stream have names or have none)
         return torch.nonzero(~torch.isin(graph.ids, earlier)).flatten()
 
     def _ask(self, task: int) -> _Answers:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from hpn.learners.hpn.evidence import (
     STEEPNESS,
     Extractors,
     Plane,
-    Samples,
     fit_weights,
 )
 from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
@@ -201,45 +199,6 @@ def test_no_nodes() -> None:
     assert found.shape == (len(BANKS), 0, 3)
 
 
-def test_samples_are_what_is_seen_of_nodes() -> None:
-    view, extractors, nodes = make_view(), make_extractors(), np.array([3, 41, 17, 8])
-    samples = Samples.take(view, nodes, np.array([1, 6, 6, 4]), WIDTH, SEED)
-    assert [part.dtype for part in (*samples.layers, *samples.slots)] == [np.uint8] * 3 + [np.int16] * 3
-    expected, found = extractors.evidence(view, nodes), extractors.evidence_of(samples)
-    np.testing.assert_allclose(found[:-1], expected[:-1], atol=1e-5)
-    # Entries of up to 127 are rounded to 1/16; they are multiplied with weights of 0.01 and scaled.
-    slack = WIDTH * 127 * 2.0**-11 * 0.01 / extractors.scales[-1]
-    assert 0 < np.abs(found[-1] - expected[-1]).max() < slack / 10
-
-
-def test_samples_of_sparse_features() -> None:
-    dense = make_view()
-    x = dense.x * (dense.x > 0.8)
-    plain, sparse = (GraphView(part, dense.edge_index) for part in (x, x.to_sparse_csr()))
-    nodes, y = np.arange(10), np.arange(10)
-    first, second = (Samples.take(view, nodes, y, WIDTH, SEED) for view in (plain, sparse))
-    for a, b in zip(first.slots, second.slots, strict=True):
-        assert np.abs(a.astype(int) - b).max() <= 1
-
-
-def test_samples_are_joined_kept_and_restored() -> None:
-    view, extractors = make_view(), make_extractors()
-    take: Callable[[list[int]], Samples] = lambda nodes: Samples.take(  # noqa: E731
-        view, np.array(nodes), np.array(nodes) % 3, WIDTH, SEED
-    )
-    joined = take([3, 4, 5]).join(take([20, 21]))
-    expected = extractors.evidence_of(take([3, 4, 5, 20, 21]))
-    assert joined.y.tolist() == [0, 1, 2, 2, 0]
-    np.testing.assert_allclose(extractors.evidence_of(joined), expected, atol=1e-6)
-    kept = joined.keep(joined.y == 2)
-    np.testing.assert_allclose(extractors.evidence_of(kept), expected[:, [2, 3]], atol=1e-6)
-    state = joined.state()
-    assert all(isinstance(value, torch.Tensor) for value in state.values())
-    again = Samples.restore(state)
-    np.testing.assert_array_equal(again.y, joined.y)
-    np.testing.assert_array_equal(extractors.evidence_of(again), extractors.evidence_of(joined))
-
-
 def test_restricted_extractors_say_the_same_of_fewer_classes() -> None:
     view, extractors, nodes = make_view(), make_extractors(), np.arange(12)
     some = extractors.restrict([6, 1])
@@ -293,7 +252,7 @@ def test_weighing_scales_evidence_to_1() -> None:
     raw = make_extractors()
     raw.scales = np.ones(len(BANKS))
     expected = np.sqrt((raw.evidence(view, nodes) ** 2).mean(axis=(1, 2)))
-    scales, weights = extractors.weigh(lambda: extractors.evidence(view, nodes), y)
+    scales, weights = extractors.weigh(view, nodes, y)
     np.testing.assert_allclose(scales, expected)
     np.testing.assert_array_equal(extractors.scales, scales)
     np.testing.assert_array_equal(extractors.weights, weights)
@@ -407,3 +366,8 @@ def test_weights_of_a_class_that_none_of_the_nodes_has() -> None:
     weights = fit_weights(draw_evidence(rng, [2.0, 0.0], y, 3), y)
     assert np.isfinite(weights).all()
     assert weights[0] > weights[1]
+
+
+def test_banks_that_are_wrong_about_all_nodes_weigh_the_same() -> None:
+    evidence = np.array([[[1.0, -1.0]], [[2.0, -2.0]]])
+    np.testing.assert_array_equal(fit_weights(evidence, np.array([1])), [PRIOR / 2, PRIOR / 2])

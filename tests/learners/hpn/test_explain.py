@@ -8,6 +8,7 @@ import torch
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn.evidence import BANKS
 from hpn.learners.hpn.explain import FAINT, SLOTS, BankMatch, Explanation, SlotEvidence, explain
+from hpn.learners.hpn.memory import HELD_OUT, hash_ids
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.streams import GraphView
@@ -302,7 +303,10 @@ def test_faint_evidence_is_neutral() -> None:
     x[:SIZE, 0], x[SIZE:-1, 1] = 1, 1
     x[:SIZE, 2:], x[SIZE:-1, 2:] = half, half  # both classes are mirror images
     x[-1, :2], x[-1, 2:] = 0.5, half.mean(axis=0)
-    view = GraphView(torch.from_numpy(x.astype(np.float32)), torch.zeros(2, 0).long())
+    ids = np.arange(10 * len(x))
+    ids = ids[(hash_ids(ids).view(np.uint64) >> np.uint64(1)) % HELD_OUT > 0][: len(x)]  # none is held out
+    features = torch.from_numpy(x.astype(np.float32))
+    view = GraphView(features, torch.zeros(2, 0).long(), torch.from_numpy(ids))
     network = fit(view, y, (0, 1))
     strong, faint = explain(network, view, np.array([0, 2 * SIZE]), NAMES.__getitem__)
     sizes = [max(abs(slot.predicted) for slot in entry.slots) for entry in (strong, faint)]

@@ -85,7 +85,6 @@ def signed(number: int) -> int:
 
 
 def naive_held(view: GraphView, nodes: np.ndarray) -> np.ndarray:
-    assert view.ids is not None
     return np.array(
         [(naive_hash(view.ids[node].item()) >> 1) % HELD_OUT == 0 for node in nodes.tolist()], dtype=bool
     )
@@ -177,7 +176,7 @@ def test_a_fifth_of_what_is_learned_is_kept_apart(kind: str) -> None:
     assert memory.counts == {label: int((train[1] == label).sum()) for label in CLASSES}
     assert_same_sums(memory.kept.learned, naive_sums(view, (train[0][~is_held], train[1][~is_held])))
     assert_same_sums(memory.kept.held_out, naive_sums(view, (train[0][is_held], train[1][is_held])))
-    ids = view.ids[torch.from_numpy(train[0][is_held])].tolist()  # type: ignore[index]
+    ids = view.ids[torch.from_numpy(train[0][is_held])].tolist()
     expected = sorted(
         [signed(naive_hash(number)), label, 1]
         for number, label in zip(ids, train[1][is_held].tolist(), strict=True)
@@ -193,12 +192,11 @@ def test_validation_nodes_are_remembered_and_never_learned() -> None:
     assert memory.counts == {label: int((train[1] == label).sum()) for label in CLASSES}
     assert_same_sums(memory.kept.learned, naive_sums(view, train))
     assert not memory.kept.held_out[0].counts
-    ids = view.ids[60:100].tolist()  # type: ignore[index]
+    ids = view.ids[60:100].tolist()
     expected = sorted(
         [signed(naive_hash(number)), label, 0] for number, label in zip(ids, val[1].tolist(), strict=True)
     )
     assert memory.kept.remembered.tolist() == expected
-    assert memory.kept.samples is None
 
 
 def test_answers_use_all_nodes_and_weights_only_those_held_out() -> None:
@@ -244,7 +242,7 @@ def test_some_of_the_remembered_nodes_are_gone() -> None:
     view, y = make_graph()
     memory = new_memory()
     memory.learn(view, pick(y, range(100)), pick(y, range(100, 150)))
-    part = GraphView(view.x[:130], torch.zeros(2, 0).long(), view.ids[:130])  # type: ignore[index]
+    part = GraphView(view.x[:130], torch.zeros(2, 0).long(), view.ids[:130])
     judged = naive_extractors(naive_sums(view, pick(y, range(100))))
     _, weights = naive_weights(judged, part, pick(y, range(100, 130)))
     np.testing.assert_allclose(memory.extractors(part).weights, weights, atol=0.02 * weights.max())
@@ -271,18 +269,19 @@ def test_of_each_class_only_so_many_judge() -> None:
     chosen: list[int] = []
     for label in CLASSES:
         members = val[0][val[1] == label].tolist()
-        by_hash = sorted(members, key=lambda node: naive_hash(view.ids[node].item()))  # type: ignore[index]
+        by_hash = sorted(members, key=lambda node: naive_hash(view.ids[node].item()))
         chosen += by_hash[:WEIGHED_BY]
     nodes, labels = memory._find(view)
     assert sorted(nodes.tolist()) == sorted(chosen)
     assert labels.tolist() == y[nodes].tolist()
 
 
-def test_without_ids_and_validation_nodes_banks_weigh_the_same() -> None:
-    view, y = make_graph(has_ids=False)
+def test_without_remembered_nodes_banks_weigh_the_same() -> None:
+    view, y = make_graph()
     memory = new_memory()
-    memory.learn(view, pick(y, range(100)), NOBODY)
-    assert_same_sums(memory._add_up().learned, naive_sums(view, pick(y, range(100))))
+    nodes = np.flatnonzero(~naive_held(view, np.arange(100)))
+    memory.learn(view, pick(y, nodes), NOBODY)
+    assert_same_sums(memory._add_up().learned, naive_sums(view, pick(y, nodes)))
     assert memory.kept.remembered.shape == (0, 3)
     found = memory.extractors(view)
     np.testing.assert_allclose(found.weights, PRIOR / len(BANKS))
@@ -295,36 +294,16 @@ def test_without_ids_and_validation_nodes_banks_weigh_the_same() -> None:
     assert found.scales[4] == pytest.approx(np.sqrt((cosines**2).mean()))
 
 
-def test_without_ids_validation_nodes_are_kept_encoded() -> None:
-    view, y = make_graph(300, has_ids=False)
+def test_a_class_alone_in_view_weighs_banks_as_well() -> None:
+    """As in a stream of single classes with edges within a task."""
+    view, y = make_graph()
     memory = new_memory()
-    memory.learn(view, pick(y, range(50)), pick(y, range(50, 90)))
-    samples = memory.kept.samples
-    assert samples is not None
-    assert sorted(samples.y.tolist()) == sorted(y[50:90].tolist())
-    judged = naive_extractors(naive_sums(view, pick(y, range(50))))
-    scales, weights = naive_weights(judged, view, pick(y, range(50, 90)))
-    other, _ = make_graph(seed=4, has_ids=False)
-    for asked in (view, other):  # wherever they are asked about
-        found = memory.extractors(asked)
-        np.testing.assert_allclose(found.scales, scales, rtol=1e-3)
-        np.testing.assert_allclose(found.weights, weights, atol=0.05 * weights.max())
-
-
-def test_of_each_class_only_so_many_are_kept_encoded() -> None:
-    view, y = make_graph(600, has_ids=False)
-    memory = new_memory()
-    memory.learn(view, pick(y, range(50)), pick(y, range(50, 300)))
-    first = memory.kept.samples
-    memory.learn(view, pick(y, range(300, 310)), pick(y, range(310, 600)))
-    samples = memory.kept.samples
-    assert first is not None
-    assert samples is not None
-    assert np.unique(samples.y, return_counts=True)[1].tolist() == [WEIGHED_BY] * 3
-    for label in CLASSES:  # those that came first
-        np.testing.assert_array_equal(
-            samples.layers[0][samples.y == label], first.layers[0][first.y == label][:WEIGHED_BY]
-        )
+    memory.learn(view, pick(y, range(80)), pick(y, range(80, 130)))
+    nodes = np.flatnonzero(y == 9)
+    alone = GraphView(view.x[nodes], torch.zeros(2, 0, dtype=torch.int64), view.ids[nodes])
+    found = memory.extractors(alone).weights.copy()
+    assert not np.array_equal(found, memory.extractors(view).weights)
+    assert found.sum() > 0
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -469,9 +448,8 @@ def test_weights_of_another_graph_leave_no_trace() -> None:
     first, second = new_memory(), new_memory()
     for memory in (first, second):
         memory.learn(view, pick(y, range(100)), NOBODY)
-        memory.learn(
-            make_graph(seed=2, has_ids=False)[0], pick(y, range(3)), NOBODY
-        )  # now that is the latest
+        latest, _ = make_graph(seed=2)
+        memory.learn(latest, pick(y, np.flatnonzero(~naive_held(latest, np.arange(9)))), NOBODY)
     assert np.ptp(first.extractors(view).weights) > 0
     assert_same_answers(first, second, foreign)
     np.testing.assert_allclose(first.extractors(foreign).weights, PRIOR / len(BANKS))
@@ -524,22 +502,6 @@ def test_merged_it_is_as_if_learned_here(order: tuple[int, ...]) -> None:
     assert_same_answers(merged, whole, view)
 
 
-def test_merged_samples_are_limited() -> None:
-    view, y = make_graph(400, has_ids=False)
-    first, second, empty = new_memory(), new_memory(), new_memory()
-    first.learn(view, pick(y, range(20)), pick(y, range(20, 130)))
-    second.learn(view, pick(y, range(200, 220)), pick(y, range(220, 400)))
-    empty.learn(view, pick(y, range(150, 160)), NOBODY)
-    empty.merge(first)
-    assert empty.kept.samples is not None
-    assert len(empty.kept.samples.y) == 110
-    first.merge(second)
-    assert first.kept.samples is not None
-    assert np.unique(first.kept.samples.y, return_counts=True)[1].tolist() == [WEIGHED_BY] * 3
-    first.merge(new_memory())
-    assert first.kept.samples is not None
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_weights_of_the_latest_graph_are_merged(asked: bool) -> None:
     view, y = make_graph()
@@ -562,8 +524,7 @@ def test_a_forgotten_class_is_in_no_answer(has_ids: bool) -> None:
     memory.forget_class(4)
     assert memory.counts == {label: whole.counts[label] for label in (3, 9)}
     assert memory.extractors(view).classes == [3, 9]
-    assert set(memory.kept.remembered[:, 1].tolist()) == ({3, 9} if has_ids else set())
-    assert memory.kept.samples is None or set(memory.kept.samples.y.tolist()) == {3, 9}
+    assert set(memory.kept.remembered[:, 1].tolist()) == {3, 9}
     for mine, theirs in zip(memory.kept.learned, whole._add_up().learned, strict=True):
         assert sorted(mine.sums) == [3, 9]
         np.testing.assert_array_equal(mine.sums[9], theirs.sums[9])
@@ -599,12 +560,12 @@ def test_what_is_interrupted_is_undone(error: type[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-@pytest.mark.parametrize("case", ["held out", "validation", "samples", "alone", "only held out"])
+@pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
 def test_state_is_everything(case: str, asked: bool) -> None:
-    view, y = make_graph(has_ids=case not in {"samples", "alone"})
+    view, y = make_graph()
     foreign, _ = make_graph(seed=9)
     memory = new_memory()
-    has_val = case in {"validation", "samples"}
+    has_val = case == "validation"
     nodes = np.arange(80)
     if case == "only held out":
         nodes = nodes[naive_held(view, nodes)]

@@ -20,9 +20,9 @@ so the upper levels never change which class is predicted; they state it in few 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
-from hpn.nn.encoder import see, slot_bits
+from hpn.nn.encoder import see
 from hpn.streams import GraphView
 
 LAYER_HOPS = (0, 2, 3)
@@ -52,6 +52,8 @@ STEEPNESS = 2.0
 """The factor κ: how fast the angle grows with the evidence."""
 PRIOR = 4.0
 """Sum of the weights of all banks before remembered nodes say otherwise."""
+LEAST_WEIGHT = 1e-3
+"""Where banks together weigh less, they are wrong about the few nodes there are, and weigh the same."""
 SHRINKAGE = 1.0
 """How firmly weights are held near each other, in log-likelihood of a node."""
 
@@ -103,64 +105,6 @@ Weights = tuple[np.ndarray, np.ndarray]
 """Scales and weights of the banks."""
 
 
-class Samples(NamedTuple):
-    """Encoded nodes of a graph in which they will not be found again.
-
-    Args:
-        y: Their classes ``[n]``.
-        layers: Random layers, each ``[n, width]``.
-        slots: Slots as whole numbers, each ``[n, num_features]``.
-        nearby: The last layer averaged over the nodes nearby ``[n, width]``.
-    """
-
-    y: np.ndarray
-    layers: list[np.ndarray]
-    slots: list[np.ndarray]
-    nearby: np.ndarray
-
-    @classmethod
-    def take(cls, view: GraphView, nodes: np.ndarray, y: np.ndarray, width: int, seed: int) -> Samples:
-        """Encode nodes of a view."""
-        slots = see(view)
-        rows = [slots.unit_rows(hop, nodes) for hop in MEAN_HOPS]
-        nearby = slots.average(
-            NEARBY_HOPS, nodes, lambda near: slots.layers(LAYER_HOPS[-1:], near, width, seed)[0]
-        )
-        return cls(
-            y,
-            [layer.astype(np.uint8) for layer in slots.layers(LAYER_HOPS, nodes, width, seed)],
-            [(part.toarray() if hasattr(part, "toarray") else part).astype(np.int16) for part in rows],
-            nearby.astype(np.float16),
-        )
-
-    def join(self, other: Samples) -> Samples:
-        """Both, one after the other."""
-        return self._map(lambda mine, theirs: np.concatenate([mine, theirs]), other)
-
-    def keep(self, mask: np.ndarray) -> Samples:
-        """Some of them."""
-        return self._map(lambda mine, _: mine[mask], self)
-
-    def _map(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray], other: Samples) -> Samples:
-        layers = [function(*pair) for pair in zip(self.layers, other.layers, strict=True)]
-        slots = [function(*pair) for pair in zip(self.slots, other.slots, strict=True)]
-        return Samples(function(self.y, other.y), layers, slots, function(self.nearby, other.nearby))
-
-    def state(self) -> dict[str, Any]:
-        """As tensors."""
-        rows = {f"layer{at}": part for at, part in enumerate(self.layers)}
-        rows |= {f"slot{at}": part for at, part in enumerate(self.slots)}
-        arrays = {"y": self.y, "nearby": self.nearby, **rows}
-        return {key: torch.from_numpy(part.copy()) for key, part in arrays.items()}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Samples:
-        """Make them again of :meth:`state`."""
-        part = {key: value.numpy().copy() for key, value in state.items()}
-        layers = [part[f"layer{at}"] for at in range(len(LAYER_HOPS))]
-        return cls(part["y"], layers, [part[f"slot{at}"] for at in range(len(MEAN_HOPS))], part["nearby"])
-
-
 @dataclass(eq=False)
 class Extractors:
     """Solved extractors of all banks, and what each bank weighs.
@@ -207,17 +151,6 @@ class Extractors:
         nearby = self._find_nearby(view, nodes)
         return self._scale(np.concatenate([own, nearby[None]]))
 
-    def evidence_of(self, samples: Samples) -> np.ndarray:
-        """The same for nodes that were encoded earlier."""
-        found = [
-            layer(rows.astype(np.float32)) for layer, rows in zip(self.layers, samples.layers, strict=True)
-        ]
-        scale = 2.0 ** -slot_bits(samples.slots[0].shape[1])
-        for means, rows in zip(self.means, samples.slots, strict=True):
-            found.append(means(rows @ (scale * means.vectors.T)))
-        found.append(self.layers[-1](samples.nearby.astype(np.float32)))
-        return self._scale(np.stack(found))
-
     def _scale(self, evidence: np.ndarray) -> np.ndarray:
         evidence = evidence - evidence.mean(axis=2, keepdims=True)
         return np.asarray(evidence / self.scales[:, None, None])
@@ -256,21 +189,22 @@ class Extractors:
         sizes = [max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
         return np.array([*sizes, sizes[len(LAYER_HOPS) - 1]])
 
-    def weigh(self, find: Callable[[], np.ndarray], y: np.ndarray) -> Weights:
+    def weigh(self, view: GraphView, nodes: np.ndarray, y: np.ndarray) -> Weights:
         """Fit scales and weights to labelled nodes that were not learned from.
 
         The weights are the paper's selection of relevant extractors, made by what holds in this graph: one
         non-negative number for each bank, by logistic regression in which every class counts the same.
 
         Args:
-            find: Finds the evidence about these nodes, with the scales as they are.
+            view: The graph.
+            nodes: The nodes.
             y: Their classes, as columns of the evidence.
 
         Returns:
             Scales and weights.
         """
         self.scales = np.ones(len(BANKS))
-        evidence = find()
+        evidence = self.evidence(view, nodes)
         self.scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
         self.weights = fit_weights(evidence / self.scales[:, None, None], y)
         return self.scales, self.weights
@@ -338,4 +272,5 @@ def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
         return value, np.einsum("nc,bnc->b", gap * share[:, None], evidence) + 2 * SHRINKAGE * spread
 
     start = np.full(num_banks, PRIOR / num_banks)
-    return np.asarray(minimize(loss, start, jac=True, bounds=[(0, None)] * num_banks, method="L-BFGS-B").x)
+    found = minimize(loss, start, jac=True, bounds=[(0, None)] * num_banks, method="L-BFGS-B").x
+    return np.asarray(found if found.sum() > LEAST_WEIGHT else start)

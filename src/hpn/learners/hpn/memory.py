@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 
 from hpn.errors import DataError
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Samples, Weights
+from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Weights
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve
 from hpn.nn.encoder import is_csr, see, slot_bits
@@ -48,15 +47,12 @@ class Kept(NamedTuple):
             node), sorted ``[n, 3]``.
         pending: Small fits whose nodes are encoded and not yet added up: rows of each bank, classes, and
             which nodes are held out.
-        samples: Validation nodes, encoded, of graphs without ids, in which they will not be found again; at
-            most ``WEIGHED_BY`` of a class.
     """
 
     learned: list[ClassSums]
     held_out: list[ClassSums]
     remembered: np.ndarray
     pending: tuple[tuple[list[Any], np.ndarray, np.ndarray], ...] = ()
-    samples: Samples | None = None
 
 
 class Memory:
@@ -103,23 +99,18 @@ class Memory:
                 are validation nodes.
         """
         nodes, y = train
-        ids, new = view.ids, np.zeros((0, 3), np.int64)
         if is_held is None:
-            is_held = np.zeros(len(nodes), bool)
-            if ids is not None and len(val[0]) == 0:
-                is_held = _rank(hash_ids(ids.numpy()[nodes])) % HELD_OUT == 0
-        if ids is not None:
-            new = np.concatenate([_rows(ids, val[0], val[1], 0), _rows(ids, nodes[is_held], y[is_held], 1)])
+            is_held = _rank(hash_ids(view.ids.numpy()[nodes])) % HELD_OUT == 0
+            is_held &= len(val[0]) == 0
+        new = np.concatenate([_rows(view, *val, 0), _rows(view, nodes[is_held], y[is_held], 1)])
         if len(nodes) < SMALL_FIT and sum(len(entry[1]) for entry in self.kept.pending) < NODES_AT_ONCE:
             kept = self.kept._replace(pending=(*self.kept.pending, (self._encode(view, nodes), y, is_held)))
         else:
             kept = _copy(self._add_up())
             for part in _parts(len(nodes)):
                 _add(kept, self._encode(view, nodes[part]), y[part], is_held[part])
-        samples = self._sample(view, val) if ids is None and len(val[0]) else kept.samples
-        remembered = _join(kept.remembered, new)
-        self._replace(kept._replace(remembered=remembered, samples=samples))
-        self._latest = view if ids is not None else None
+        self._replace(kept._replace(remembered=_join(kept.remembered, new)))
+        self._latest = view
 
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:
@@ -145,8 +136,8 @@ class Memory:
         """
         nodes, y = train
         kept = _copy(self._add_up())
-        keys = None if view.ids is None else _rows(view.ids, nodes, y, 1)
-        is_held = np.zeros(len(nodes), bool) if keys is None else _is_in(keys, kept.remembered)
+        keys = _rows(view, nodes, y, 1)
+        is_held = _is_in(keys, kept.remembered)
         for part in _parts(len(nodes)):
             _add(kept, self._encode(view, nodes[part]), y[part], is_held[part], sign=-1)
         for sums in (*kept.learned, *kept.held_out):
@@ -155,19 +146,15 @@ class Memory:
                     "unlearn: these nodes were not learned with these labels in this graph; give the graph "
                     "as it was at the time of the fit, or call refresh with the nodes to keep"
                 )
-        if keys is not None:
-            kept = kept._replace(remembered=_take_out(kept.remembered, keys[is_held]))
-        self._replace(kept)
-        if self._latest is None and view.ids is not None:
-            self._latest = view
+        self._replace(kept._replace(remembered=_take_out(kept.remembered, keys[is_held])))
+        self._latest = self._latest or view
 
     def learn_again(self, view: GraphView, train: Labelled) -> None:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
-        assert view.ids is not None  # noqa: S101  (else they could not have been found)
         remembered = self.kept.remembered
-        is_held = _is_in(_rows(view.ids, *train, 1), remembered)
+        is_held = _is_in(_rows(view, *train, 1), remembered)
         validation = remembered[remembered[:, 2] == 0]
-        self._replace(Kept(self._new_sums(), self._new_sums(), validation, samples=self.kept.samples))
+        self._replace(Kept(self._new_sums(), self._new_sums(), validation))
         self.learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
     def drop_validation(self, rows: np.ndarray, view: GraphView) -> None:
@@ -187,11 +174,8 @@ class Memory:
         kept, more = _copy(self._add_up()), other._add_up()
         for sums, extra in zip((*kept.learned, *kept.held_out), (*more.learned, *more.held_out), strict=True):
             sums.merge(extra)
-        samples = kept.samples or more.samples
-        if kept.samples is not None and more.samples is not None:
-            samples = _limit(kept.samples.join(more.samples))
         remembered, last = _join(kept.remembered, more.remembered), self.last or other.last
-        self._replace(kept._replace(remembered=remembered, samples=samples))
+        self._replace(kept._replace(remembered=remembered))
         self._latest = other._latest or self._latest
         self.last = last if self._latest is None else None
 
@@ -200,10 +184,9 @@ class Memory:
         kept = _copy(self._add_up())
         for sums in (*kept.learned, *kept.held_out):
             sums.drop(label)
-        samples = None if kept.samples is None else kept.samples.keep(kept.samples.y != label)
         remembered = kept.remembered[kept.remembered[:, 1] != label]
         last = self.last
-        self._replace(kept._replace(remembered=remembered, samples=samples))
+        self._replace(kept._replace(remembered=remembered))
         self.last = last
 
     def extractors(self, view: GraphView) -> Extractors:
@@ -224,34 +207,21 @@ class Memory:
         return self._weighed[1]
 
     def _weigh(self, view: GraphView) -> Weights | None:
-        """Scales and weights by remembered nodes in a graph, else by samples; ``None`` if there are none."""
+        """Scales and weights by remembered nodes in a graph; ``None`` if there are none."""
         kept = self._add_up()
         if not self.counts:
             return None
         solved = self._solve("learned" if kept.held_out[0].counts and kept.learned[0].counts else "all")
         nodes, y = self._find(view)
         is_known = np.isin(y, solved.classes)
-        nodes, y, samples = nodes[is_known], y[is_known], kept.samples
-        if len(np.unique(y)) > 1:
-            return solved.weigh(lambda: solved.evidence(view, nodes), np.searchsorted(solved.classes, y))
-        if samples is not None:
-            samples = samples.keep(np.isin(samples.y, solved.classes))
-            if len(np.unique(samples.y)) > 1:
-                places = np.searchsorted(solved.classes, samples.y)
-                return solved.weigh(lambda: solved.evidence_of(samples), places)
-        return None
-
-    def _sample(self, view: GraphView, val: Labelled) -> Samples:
-        nodes, y = _first_of_each(*val, np.arange(len(val[0])))
-        samples = Samples.take(view, nodes, y, self.settings.width, self.seed)
-        known = self.kept.samples
-        return samples if known is None else _limit(known.join(samples))
+        nodes, y = nodes[is_known], y[is_known]
+        if len(nodes) == 0 or len(solved.classes) == 1:
+            return None
+        return solved.weigh(view, nodes, np.searchsorted(solved.classes, y))
 
     def _find(self, view: GraphView) -> Labelled:
         """Remembered nodes that are in a graph, of each class those with the smallest hashes."""
         remembered = self.kept.remembered
-        if view.ids is None or len(remembered) == 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         known = np.unique(remembered[:, :2], axis=0)
         nodes = find_hashes(view, known[:, 0])
         known, nodes = known[nodes >= 0], nodes[nodes >= 0]
@@ -328,8 +298,6 @@ class Memory:
         for name, banks in (("learned", kept.learned), ("held_out", kept.held_out)):
             if banks[0].counts:
                 state[name] = {str(at): sums.state() for at, sums in enumerate(banks)}
-        if kept.samples is not None:
-            state["samples"] = kept.samples.state()
         return state if self.last is None else {**state, "last": torch.from_numpy(np.stack(self.last))}
 
     @property
@@ -337,10 +305,9 @@ class Memory:
         """Numbers in :meth:`state`."""
         self._settle()
         kept = self._add_up()
-        parts = [] if kept.samples is None else [int(part.numel()) for part in kept.samples.state().values()]
         sums = sum(part.num_stored for part in (*kept.learned, *kept.held_out) if part.counts)
         weights = 0 if self.last is None else 2 * len(self.last[0])
-        return int(kept.remembered.size) + sums + sum(parts) + weights
+        return int(kept.remembered.size) + sums + weights
 
     def load(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state` gave."""
@@ -351,23 +318,15 @@ class Memory:
             for name in ("learned", "held_out")
             if name in state
         }
-        samples = Samples.restore(state["samples"]) if "samples" in state else None
         kept = Kept(
             banks.get("learned", self.kept.learned),
             banks.get("held_out", self.kept.held_out),
             state["remembered"].numpy().copy(),
-            samples=samples,
         )
         self._replace(kept)
         if "last" in state:
             scales, weights = state["last"].numpy().copy()
             self.last = scales, weights
-
-
-def _limit(samples: Samples) -> Samples:
-    """The first samples of each class."""
-    places, _ = _first_of_each(np.arange(len(samples.y)), samples.y, np.arange(len(samples.y)))
-    return samples.keep(np.sort(places))
 
 
 def _copy(kept: Kept) -> Kept:
@@ -390,8 +349,8 @@ def _parts(count: int) -> list[slice]:
     return [slice(at, at + NODES_AT_ONCE) for at in range(0, count, NODES_AT_ONCE)]
 
 
-def _rows(ids: Tensor, nodes: np.ndarray, y: np.ndarray, is_held: int) -> np.ndarray:
-    return np.stack([hash_ids(ids.numpy()[nodes]), y, np.full_like(y, is_held)], axis=1)
+def _rows(view: GraphView, nodes: np.ndarray, y: np.ndarray, is_held: int) -> np.ndarray:
+    return np.stack([hash_ids(view.ids.numpy()[nodes]), y, np.full_like(y, is_held)], axis=1)
 
 
 def _first_of_each(nodes: np.ndarray, y: np.ndarray, rank: np.ndarray) -> Labelled:
@@ -412,7 +371,6 @@ def hash_ids(ids: np.ndarray) -> np.ndarray:
 
 def find_hashes(view: GraphView, hashes: np.ndarray) -> np.ndarray:
     """The nodes of a view whose ids have these hashes, -1 where there is none ``[n]``."""
-    assert view.ids is not None  # noqa: S101  (callers have checked)
     here = hash_ids(view.ids.numpy())
     order = np.argsort(here)
     place = order[np.searchsorted(here[order], hashes).clip(max=len(here) - 1)]
