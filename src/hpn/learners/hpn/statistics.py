@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import torch
+from threadpoolctl import threadpool_limits
 
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features
@@ -207,10 +208,12 @@ def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: floa
     length = (np.trace(system) + factor[:-1] @ (means**2).sum(axis=1)) / counts.sum()
     system += (vectors.T * factor) @ vectors
     system.flat[:: len(system) + 1] += max(strength * length, 1e-9)
-    # The transpose of a symmetric matrix is in the order that LAPACK wants.
-    lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
     right = (means - center).T * weight
-    solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
+    # One thread takes a tenth of a second; several wait for each other up to seconds on a busy machine.
+    with threadpool_limits(1, user_api="blas"):
+        # The transpose of a symmetric matrix is in the order that LAPACK wants.
+        lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
+        solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
     return LeastSquares(solved, weight / total - center @ solved)
 
 
