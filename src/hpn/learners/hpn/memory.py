@@ -233,7 +233,8 @@ class Memory:
         is_known = np.isin(y, solved.classes)
         nodes, y, samples = nodes[is_known], y[is_known], kept.samples
         if len(np.unique(y)) > 1:
-            return solved.weigh(lambda: solved.evidence(view, nodes), np.searchsorted(solved.classes, y))
+            places = np.searchsorted(solved.classes, y)
+            return solved.weigh(lambda: solved.evidence(view, nodes, to_weigh=True), places)
         if samples is not None:
             samples = samples.keep(np.isin(samples.y, solved.classes))
             if len(np.unique(samples.y)) > 1:
@@ -331,6 +332,29 @@ class Memory:
         if kept.samples is not None:
             state["samples"] = kept.samples.state()
         return state if self.last is None else {**state, "last": torch.from_numpy(np.stack(self.last))}
+
+    def solved_state(self) -> dict[str, Any]:
+        """What can be solved from :meth:`state`, as tensors: not needed, but slow to solve again."""
+        kept = self._add_up()
+        has_both = bool(kept.held_out[0].counts and kept.learned[0].counts)
+        parts = ["all", "learned"] if has_both else ["all"] if self.counts else []
+        return {which: self._solve(which).usual_state() for which in parts}
+
+    def load_solved(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`solved_state` gave."""
+        for which, part in state.items():
+            self._solved[which] = Extractors.restore(part)
+            self._solved[which].usual = self._solved[which].scales, self._solved[which].weights
+
+    def trust_last(self, view: GraphView) -> None:
+        """Use the last weights of banks for a graph, as they were found in it."""
+        if self._weighed is None and self._latest is None and self.last is not None:
+            self._weighed = view, self.last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the weights of banks are those of a graph that is not at hand any more."""
+        return self._latest is None
 
     @property
     def num_stored(self) -> int:
