@@ -47,6 +47,8 @@ SKETCH = 512
 """Random projections from which lengths of smoothed rows are estimated where these are not computed."""
 MOSTLY_FULL = 0.2
 ROWS_AT_ONCE = 8192
+FEW = 16
+"""Less than one node in so many is encoded on its own, and not with all others."""
 KEPT_LAYERS = 1 << 26
 """Encoded nodes of a view are kept if those of all take at most so many bytes."""
 KEPT_BYTES = 1 << 28
@@ -103,9 +105,13 @@ class Slots:
             rows = _reach(self.adjacency, nodes, hop) @ self.x if hop else self.x[nodes]
             return (scale_rows(rows) * np.float32(scale)).rint()
         if hop not in self._units:
-            rows = self.smoothed(hop, np.arange(self.adjacency.shape[0]))
-            dense = rows.toarray() if is_csr(rows) else rows
-            self._units[hop] = np.rint(scale_rows(dense) * np.float32(scale))
+            count = self.adjacency.shape[0]
+            is_few = len(nodes) < count // FEW
+            rows = self.smoothed(hop, nodes if is_few else np.arange(count))
+            units = np.rint(scale_rows(rows.toarray() if is_csr(rows) else rows) * np.float32(scale))
+            if is_few:
+                return units
+            self._units[hop] = units
         return self._units[hop][nodes]
 
     def products(self, hop: int, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts are imported when they are first used
 import torch
 from threadpoolctl import threadpool_limits
 
