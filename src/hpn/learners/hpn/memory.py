@@ -23,7 +23,7 @@ from torch import Tensor
 from hpn.errors import DataError
 from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Samples, Weights
 from hpn.learners.hpn.presets import SolvedSettings
-from hpn.learners.hpn.statistics import ClassSums, average, solve
+from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
 from hpn.streams import GraphView
 
@@ -262,10 +262,7 @@ class Memory:
         if which not in self._solved:
             banks, s = self._banks(which), self.settings
             classes = sorted(banks[0].counts)
-            layers = [
-                solve(sums, classes, strength=s.strength, balance=s.balance)
-                for sums in banks[: len(LAYER_HOPS)]
-            ]
+            layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
             solved = Extractors(classes, layers, means, s.width, self.seed)

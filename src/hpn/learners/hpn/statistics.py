@@ -8,8 +8,10 @@ fits. They can be added (``add``, ``merge``) and subtracted (``remove``) without
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -225,13 +227,24 @@ def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: floa
     system += (vectors.T * factor) @ vectors
     system.flat[:: len(system) + 1] += max(strength * length, 1e-9)
     right = (means - center).T * weight
-    # One thread takes a tenth of a second; several wait for each other up to seconds on a busy machine.
-    with threadpool_limits(1, user_api="blas"):
-        # The transpose of a symmetric matrix is in the order that LAPACK wants.
-        lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
-        solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
+    # The transpose of a symmetric matrix is in the order that LAPACK wants.
+    lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
+    solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
     # In the order in which it is read again, so that products are rounded alike.
     return LeastSquares(np.ascontiguousarray(solved), weight / total - center @ solved)
+
+
+def solve_all(
+    banks: Sequence[ClassSums], classes: list[int], *, strength: float, balance: float
+) -> list[LeastSquares]:
+    """Solve several banks at once, one thread for each.
+
+    Threads that share one factorisation wait for each other, on a busy machine for seconds.
+    """
+    task = partial(solve, classes=classes, strength=strength, balance=balance)
+    _ = scipy.linalg  # only libraries that are loaded can be limited
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(banks)) as pool:
+        return list(pool.map(task, banks))
 
 
 @dataclass(frozen=True, eq=False)
