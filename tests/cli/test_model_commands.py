@@ -238,6 +238,30 @@ def test_ids_that_are_numbers_stay_numbers(cli: Cli, tmp_path: Path) -> None:
     assert told["node"] == 107
 
 
+def test_nodes_without_ids_are_known_by_their_positions(cli: Cli, tmp_path: Path) -> None:
+    import duckdb
+
+    graph, every = str(tmp_path / "graph.npz"), np.arange(30)
+    edges = {"adj_indptr": np.arange(31), "adj_indices": (every + 3) % 30, "adj_shape": np.array([30, 30])}
+    features = np.random.default_rng(0).random((30, 4)) + np.eye(3, 4)[every % 3]
+    np.savez(graph, **edges, attr_matrix=features, labels=every % 3)
+    fit(cli, graph)
+    rows = json.loads(cli("predict", "model", graph, "--json")[1])["predictions"]
+    assert [row["id"] for row in rows] == list(range(30))
+    told = json.loads(cli("explain", "model", graph, "--node", "7", "--json")[1])
+    assert told["node"] == 7
+    assert all(isinstance(share["of"], int) for share in told["neighbors"])
+    cli("predict", "model", graph, "--out", "found.parquet")
+    assert [row[0] for row in duckdb.read_parquet("found.parquet").fetchall()] == list(range(30))
+
+
+def test_there_is_a_clock_in_a_terminal(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = write_graph(tmp_path / "graph")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    assert fit(cli, graph)["learned"] == 48
+
+
 def test_graphs_without_edges_and_with_unseen_nodes_only(cli: Cli, tmp_path: Path) -> None:
     fit(cli, write_graph(tmp_path / "graph"))
     other = write_graph(tmp_path / "other", 9, numbers=True, edges=False)

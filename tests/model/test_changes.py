@@ -122,6 +122,17 @@ def test_labels_that_are_gone_stay_learned(large: Graph) -> None:
     assert saved(model) == before
 
 
+def test_a_graph_without_labels(large: Graph) -> None:
+    bare = hide(large, np.arange(300))
+    model = make().fit(large)
+    before = saved(model)
+    assert model.update(bare) == Update(unlabelled=200)
+    assert saved(model) == before
+    assert np.array_equal(model.predict(bare), model.predict(large))
+    with pytest.raises(DataError, match="at least one node is needed"):
+        make().update(bare)
+
+
 def test_labels_that_change_are_learned_anew(large: Graph) -> None:
     labelled = np.flatnonzero(large.y >= 0)
     changed = relabel(large, {at: (int(large.y[at]) + 1) % 6 for at in labelled[:11].tolist()})
