@@ -122,6 +122,17 @@ def test_labels_that_are_gone_stay_learned(large: Graph) -> None:
     assert saved(model) == before
 
 
+def test_a_graph_without_labels(large: Graph) -> None:
+    bare = hide(large, np.arange(300))
+    model = make().fit(large)
+    before = saved(model)
+    assert model.update(bare) == Update(unlabelled=200)
+    assert saved(model) == before
+    assert np.array_equal(model.predict(bare), model.predict(large))
+    with pytest.raises(DataError, match="at least one node is needed"):
+        make().update(bare)
+
+
 def test_labels_that_change_are_learned_anew(large: Graph) -> None:
     labelled = np.flatnonzero(large.y >= 0)
     changed = relabel(large, {at: (int(large.y[at]) + 1) % 6 for at in labelled[:11].tolist()})
@@ -322,3 +333,55 @@ def test_changes_that_are_interrupted_change_nothing(
         calls = iter(range(100))
     monkeypatch.undo()
     assert saved(model) == before
+
+
+# ---------------------------------------------------------------------- features by name
+
+
+def with_names(graph: Graph, order: np.ndarray | None = None) -> Graph:
+    names = np.array([f"f{at}" if at > 2 else f"title[{at}]" for at in range(12)])
+    order = np.arange(12) if order is None else order
+    return replace(graph, x=graph.x[:, order].clone(), feature_names=tuple(names[order].tolist()))
+
+
+def test_features_are_known_by_name(large: Graph) -> None:
+    named = with_names(large)
+    moved = with_names(large, np.random.default_rng(0).permutation(12))
+    model = make().fit(named)
+    assert model.feature_names_in_.tolist() == list(named.feature_names or ())
+    assert not hasattr(make().fit(large), "feature_names_in_")
+    assert not hasattr(model.fit(large), "feature_names_in_"), "a new fit starts over"
+    model.fit(named)
+    assert np.array_equal(model.predict_proba(moved), model.predict_proba(named))
+    assert not np.array_equal(
+        make().fit(large).predict_proba(replace(moved, feature_names=None)), model.predict_proba(named)
+    )
+    assert model.update(moved) == Update()
+    assert model.forget(moved, label="fig").encoded_again.nodes == 0, "the same graph, as far as is learned"
+    check_same(model, make().fit(hide(named, np.flatnonzero(large.y == 0))), named)
+    assert model.predict(large).shape == (300,), "without names they are taken by position"
+
+
+def test_columns_that_do_not_fit_are_named(large: Graph, tmp_path: Path) -> None:
+    named = with_names(large)
+    make().fit(named).save(tmp_path)
+    model = HPNClassifier.load(tmp_path)
+    fewer = replace(named, x=named.x[:, 2:], feature_names=(named.feature_names or ())[2:])
+    with pytest.raises(
+        DataError, match=r"synthetic: the nodes table has no column 'title'; give the columns"
+    ):
+        model.predict(fewer)
+    renamed = replace(named, feature_names=(*(named.feature_names or ())[:-1], "g"))
+    with pytest.raises(DataError, match="has no column 'f11'"):
+        model.predict(renamed)
+    more = replace(
+        named, x=torch.cat([named.x, named.x[:, :1]], 1), feature_names=(*(named.feature_names or ()), "g")
+    )
+    with pytest.raises(DataError, match="has an additional column 'g'"):
+        model.update(more, refresh=True)
+
+
+def test_models_with_features_in_another_order_are_not_merged(large: Graph) -> None:
+    models = [make().fit(with_names(large, order)) for order in (np.arange(12), np.arange(12)[::-1].copy())]
+    with pytest.raises(ConfigError, match="other names or another order"):
+        models[0].merge(models[1])

@@ -934,7 +934,7 @@ def test_other_changes_that_are_interrupted_change_nothing(
 
 
 @pytest.mark.parametrize(
-    "target", ["memory.solve", "memory.average", "evidence.fit_weights", "statistics.ClassSums.add"]
+    "target", ["memory.solve_all", "memory.average", "evidence.fit_weights", "statistics.ClassSums.add"]
 )
 def test_an_answer_that_is_interrupted_can_be_asked_for_again(
     target: str, graph: Graph, plain: HPNClassifier, monkeypatch: pytest.MonkeyPatch
@@ -1076,13 +1076,13 @@ def test_what_is_solved_does_not_depend_on_the_number_of_fits(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     solved: list[int] = []
-    original = hpn.learners.hpn.memory.solve  # type: ignore[attr-defined]
+    original = hpn.learners.hpn.memory.solve_all  # type: ignore[attr-defined]
 
     def count(*args: Any, **kwargs: Any) -> Any:
         solved.append(1)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("hpn.learners.hpn.memory.solve", count)
+    monkeypatch.setattr("hpn.learners.hpn.memory.solve_all", count)
     y, costs = graph.y.numpy(), []
     for fits in (1, 40):
         model = make()

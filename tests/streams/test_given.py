@@ -26,6 +26,7 @@ from hpn.errors import ConfigError, DataError
 from hpn.streams import GraphView, given
 from hpn.streams.given import (
     Labelled,
+    arrange_features,
     default_labels,
     default_nodes,
     read_graph,
@@ -954,3 +955,25 @@ def test_a_graph_without_labels() -> None:
         default_labels(make(y=torch.tensor([1])), nodes)
     with pytest.raises(DataError, match=r"data.y must have one dimension, got shape \(5, 2\)"):
         default_labels(make(y=np.zeros((5, 2))), nodes)
+
+
+# ---------------------------------------------------------------------- features by name
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_features_are_brought_into_order(kind: str) -> None:
+    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
+    graph = Graph.build(
+        "pair",
+        x=x.to_sparse_csr() if kind == "sparse" else x,
+        links=torch.tensor([[0], [1]]),
+        y=torch.zeros(2),
+        feature_names=["a", "b", "c"],
+    )
+    found = arrange_features(graph, ["c", "a", "b"])
+    assert found.x.to_dense().tolist() == [[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]]
+    assert arrange_features(graph, ["c", "a", "b"]) is found, "so that its view is found again"
+    assert read_graph(arrange_features(graph, ["c", "a", "b"])) is read_graph(found)
+    assert arrange_features(graph, ["a", "b", "c"]) is graph
+    bare = make(x=x.numpy())
+    assert arrange_features(bare, ["c", "a", "b"]) is bare

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpn.datasets import Graph
+from hpn.errors import DataError
 from hpn.model.core import ClassifierCore
 
 ONE_IN = 5
@@ -34,8 +35,13 @@ def measure(model: ClassifierCore, graph: Graph, seed: int) -> HeldOut:
         model: A new model; it has learned the part afterwards, if anything could be held out.
         graph: The graph. Where it has masks, training nodes are learned and test nodes predicted.
         seed: Draws the held-out nodes otherwise: a fifth of each class.
+
+    Raises:
+        DataError: If no node has a label.
     """
     y = graph.y.numpy()
+    if not (y >= 0).any():
+        raise DataError(f"{graph.name}: no node has a label; give some of them one to learn from")
     if len(np.unique(y[y >= 0])) < 2:
         return HeldOut(None, None, "accuracy: not measured, as the labelled nodes are all of one class")
     if graph.masks is not None:

@@ -85,13 +85,13 @@ def open_graph(
 
 def node_ids(graph: Graph, rows: Any) -> list[Any]:
     """What a graph calls some of its nodes: text or whole numbers."""
-    return list(rows) if graph.node_ids is None else list(graph.node_ids[rows].tolist())
+    return [int(row) for row in rows] if graph.node_ids is None else list(graph.node_ids[rows].tolist())
 
 
 def report(content: dict[str, Any], lines: list[str], as_json: bool) -> None:
     """The end of a command: one JSON object, or lines for people."""
     if as_json:
-        typer.echo(json.dumps({"schema": 1, **content}, ensure_ascii=False, allow_nan=False, default=str))
+        typer.echo(json.dumps({"schema": 1, **content}, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo("\n".join(lines))
 

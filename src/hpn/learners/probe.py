@@ -12,9 +12,9 @@ import warnings
 from typing import Annotated, Any
 
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 import torch
 from pydantic import Field
-from scipy.special import log_softmax
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
@@ -159,7 +159,7 @@ def _validate(model: Any, features: Features, y: np.ndarray) -> tuple[float, flo
     logits = model.decision_function(features)
     if logits.ndim == 1:  # two classes, one logit
         logits = np.stack([np.zeros_like(logits), logits], axis=1)
-    log_proba = log_softmax(logits, axis=1)
+    log_proba = scipy.special.log_softmax(logits, axis=1)
     columns = np.searchsorted(model.classes_, y)
     accuracy = float((log_proba.argmax(axis=1) == columns).mean())
     return accuracy, float(log_proba[np.arange(len(y)), columns].mean())

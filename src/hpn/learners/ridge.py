@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts are imported when they are first used
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.special import softmax
 from torch import Tensor
 
 from hpn.datasets import Graph
@@ -23,7 +22,7 @@ from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
-from hpn.model.ledger import Ledger, hash_nodes
+from hpn.model.ledger import Ledger, describe, hash_nodes
 from hpn.model.saved import load_model, save_model
 from hpn.params import resolve_params
 from hpn.streams import GraphView
@@ -58,6 +57,7 @@ class ClassifierCore:
     n_features_in_: int
     feature_names_in_: np.ndarray
     column_kinds_: dict[str, Any] | None
+    _latest_graph: str | None
 
     def __init__(
         self,
@@ -144,6 +144,7 @@ class ClassifierCore:
         if not hasattr(self, "n_features_in_"):
             self._name_features(data)
         self.network_, self.labels_, self.ledger_ = network, labels, ledger
+        self._latest_graph = describe(view).fingerprint
         self.n_features_in_ = view.num_features
         return self
 
@@ -170,8 +171,9 @@ class ClassifierCore:
               classes in sorted order
         """
         network, view, rows = self._ask(data, nodes, task)
-        evidence = self._find_evidence(network, view, rows, task)
-        return np.asarray(softmax(network.combine(evidence), axis=1))
+        logits = network.combine(self._find_evidence(network, view, rows, task))
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def score(
         self, data: GraphLike, nodes: Array | None = None, y: Array | None = None, task: Name | None = None
@@ -245,8 +247,11 @@ class ClassifierCore:
         if shared := mine.tasks.keys() & theirs.tasks.keys():
             raise ConfigError(f"HPNClassifier: both classifiers have a task {min(map(str, shared))!r}")
         ledger = self.ledger_.merge(other.ledger_)
+        latest = next(
+            (model._latest_graph for model in (other, self) if not model.network_.memory.is_settled), None
+        )
         mine.memory.merge(theirs.memory)
-        self.ledger_ = ledger
+        self.ledger_, self._latest_graph = ledger, latest
         mine.tasks = {**mine.tasks, **copy.deepcopy(theirs.tasks)}
         self.labels_ = {**self.labels_, **other.labels_}
         return self
@@ -270,8 +275,9 @@ class ClassifierCore:
         train = read_labelled(rows, labels, view.num_nodes)
         unlearned = train.nodes.numpy(), _codes(train.y)
         ledger = self.ledger_.remove(view, *unlearned)
+        latest = describe(view).fingerprint if network.memory.is_settled else self._latest_graph
         network.memory.unlearn(view, unlearned)
-        self.ledger_ = ledger
+        self.ledger_, self._latest_graph = ledger, latest
         self._drop_labels()
         return self
 
@@ -285,7 +291,7 @@ class ClassifierCore:
         network, code = self._fitted(), self._known_code(label)
         ledger = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
         network.memory.forget_class(code)
-        self.ledger_ = ledger
+        self.ledger_, self._latest_graph = ledger, None
         network.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
         self._drop_labels()
         return self
@@ -414,6 +420,7 @@ class ClassifierCore:
             network.memory.learn_again(view, kept)
             self.ledger_ = Ledger().add(view, *kept)
             again = Encoding(len(kept[0]), time.monotonic() - start)
+        self._latest_graph = describe(view).fingerprint
         dropped = drop_tasks(network, {*rows[is_gone, 1].tolist(), *validation[:, 1].tolist()})
         self._drop_labels()
         return again, dropped
@@ -451,6 +458,8 @@ class ClassifierCore:
             "labels": labels,
             "ledger": self.ledger_.state(),
             "network": network.state(),
+            "solved": network.memory.solved_state(),
+            "latest_graph": self._latest_graph,
         }
         save_model(Path(path), content)
 
@@ -469,6 +478,8 @@ class ClassifierCore:
         settings, seed = model._settings()
         model.network_ = SolvedNetwork(settings, content["num_features"], seed)
         model.network_.load(content["network"])
+        model.network_.memory.load_solved(content["solved"])
+        model._latest_graph = content["latest_graph"]
         model.labels_ = {int(code): label for code, label in content["labels"]}
         model.ledger_ = Ledger.restore(content["ledger"])
         model.n_features_in_ = content["num_features"]
@@ -595,6 +606,8 @@ class ClassifierCore:
         if nodes is None:
             nodes = default_nodes(data, "test_mask")
         rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
+        if self._latest_graph is not None and self._latest_graph == describe(view).fingerprint:
+            network.memory.trust_last(view)
         return network, view, rows.numpy()
 
     def _find_evidence(

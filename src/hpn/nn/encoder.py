@@ -47,6 +47,10 @@ SKETCH = 512
 """Random projections from which lengths of smoothed rows are estimated where these are not computed."""
 MOSTLY_FULL = 0.2
 ROWS_AT_ONCE = 8192
+FEW = 16
+"""Less than one node in so many is encoded on its own, and not with all others."""
+KEPT_LAYERS = 1 << 26
+"""Encoded nodes of a view are kept if those of all take at most so many bytes."""
 KEPT_BYTES = 1 << 28
 """What is kept of recently seen views."""
 
@@ -76,6 +80,7 @@ class Slots:
         self._sketch: np.ndarray | None = None
         self._lengths: list[np.ndarray] = []
         self._layers: dict[tuple[int, int, int], np.ndarray] = {}
+        self._is_encoded: dict[tuple[int, int, int], np.ndarray] = {}
 
     @property
     def num_bytes(self) -> int:
@@ -100,9 +105,13 @@ class Slots:
             rows = _reach(self.adjacency, nodes, hop) @ self.x if hop else self.x[nodes]
             return (scale_rows(rows) * np.float32(scale)).rint()
         if hop not in self._units:
-            rows = self.smoothed(hop, np.arange(self.adjacency.shape[0]))
-            dense = rows.toarray() if is_csr(rows) else rows
-            self._units[hop] = np.rint(scale_rows(dense) * np.float32(scale))
+            count = self.adjacency.shape[0]
+            is_few = len(nodes) < count // FEW
+            rows = self.smoothed(hop, nodes if is_few else np.arange(count))
+            units = np.rint(scale_rows(rows.toarray() if is_csr(rows) else rows) * np.float32(scale))
+            if is_few:
+                return units
+            self._units[hop] = units
         return self._units[hop][nodes]
 
     def products(self, hop: int, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -125,14 +134,28 @@ class Slots:
             if any((hop, width, seed) not in self._layers for hop in hops):
                 self._project(hops, width, seed)
             return [self._layers[hop, width, seed][nodes].astype(np.float32) for hop in hops]
-        bits, found = slot_bits(self.num_features), {}
+        count = self.adjacency.shape[0]
+        if 4 * count * width > KEPT_LAYERS:
+            found = self._encode(range(max(hops) + 1), nodes, width, seed)
+            return [found[hop] for hop in hops]
+        # Whole numbers do not depend on which nodes are encoded together, so each is encoded once.
+        is_known = self._is_encoded.setdefault((max(hops), width, seed), np.zeros(count, bool))
+        new = np.unique(nodes[~is_known[nodes]])
+        for hop, rows in enumerate(self._encode(range(max(hops) + 1), new, width, seed)):
+            kept = self._layers.setdefault((hop, width, seed), np.zeros((count, width), np.uint8))
+            kept[new] = rows
+        is_known[new] = True
+        return [self._layers[hop, width, seed][nodes].astype(np.float32) for hop in hops]
+
+    def _encode(self, hops: range, nodes: np.ndarray, width: int, seed: int) -> list[np.ndarray]:
+        """The random layer of nodes for each K in ``hops``."""
+        bits, found = slot_bits(self.num_features), []
         total = torch.zeros(len(nodes), width, device=CPU)
-        for hop in range(max(hops) + 1):
+        for hop in hops:
             signs = recent_signs(self.num_features, width, seed, hop)
             total.addmm_(torch.from_numpy(self.unit_rows(hop, nodes)), torch.from_numpy(signs), alpha=2**hop)
-            if hop in hops:
-                found[hop] = _round_layer(total, 2.0 ** -(hop + bits)).numpy()
-        return [found[hop] for hop in hops]
+            found.append(_round_layer(total, 2.0 ** -(hop + bits)).numpy())
+        return found
 
     def layer_parts(self, hop: int, nodes: np.ndarray, width: int, seed: int) -> np.ndarray:
         """What each slot adds to the random layer where that is not 0 ``[hop + 1, len(nodes), width]``."""
@@ -147,15 +170,18 @@ class Slots:
         return np.stack(parts) * (hidden > 0)
 
     def average(self, hops: int, nodes: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Averages of a score over the neighbourhood, ``hops`` times; ``score`` is asked for nodes nearby."""
-        reach, count = _reach(self.adjacency, nodes, hops), self.adjacency.shape[0]
-        is_near = np.zeros(count, bool)
-        is_near[reach.indices] = True
-        near = np.flatnonzero(is_near)
-        place = np.zeros(count, np.int32)
-        place[near] = np.arange(len(near))
-        parts = (reach.data, place[reach.indices], reach.indptr)
-        return np.asarray(sp.csr_matrix(parts, shape=(len(nodes), len(near))) @ score(near))
+        """Averages of a score over the neighbourhood, ``hops`` times; ``score`` is asked for nodes nearby.
+
+        Rounded as if the score of all nodes were multiplied with the adjacency matrix.
+        """
+        if hops == 0:
+            return score(nodes)
+        rows = self.adjacency[nodes]
+        near = np.unique(rows.indices)
+        parts = (rows.data, np.searchsorted(near, rows.indices), rows.indptr)
+        return np.asarray(
+            sp.csr_matrix(parts, shape=(len(nodes), len(near))) @ self.average(hops - 1, near, score)
+        )
 
     def reach(self, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
         r"""Rows of :math:`\hat{A}^k`: what each node of the graph counts in the slots of ``nodes``."""

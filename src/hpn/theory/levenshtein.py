@@ -20,8 +20,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
-from scipy.special import eval_jacobi, roots_jacobi
+import scipy  # whose parts are imported when they are first used
 
 from hpn.theory.gegenbauer import Floats, gegenbauer, harmonic_dimensions
 
@@ -101,10 +100,10 @@ def levenshtein_polynomial(dim: int, cosine: float, num_terms: int) -> Floats:
     assert degree is not None and num_terms > degree  # noqa: S101, PT018
     base, is_odd = (dim - 3) / 2, degree % 2
     alpha, beta = base + 1, base + 1 - is_odd
-    nodes, weights = roots_jacobi(num_terms + degree, base, base)
+    nodes, weights = scipy.special.roots_jacobi(num_terms + degree, base, base)
     kernel = np.zeros_like(nodes)
     for i in range((degree + 1) // 2):
-        at_nodes, at_cosine = (eval_jacobi(i, alpha, beta, x) for x in (nodes, cosine))
+        at_nodes, at_cosine = (scipy.special.eval_jacobi(i, alpha, beta, x) for x in (nodes, cosine))
         kernel += at_nodes * at_cosine * math.exp(_log_norm(0, alpha, beta) - _log_norm(i, alpha, beta))
     values = (nodes - cosine) * (1 if is_odd else nodes + 1) * kernel**2
     projected = gegenbauer(dim, num_terms - 1, nodes) @ (weights * values)
@@ -138,7 +137,7 @@ def _largest_zero(dim: int, k: int, raised: int) -> float:
     diagonal = (beta**2 - alpha**2) / np.maximum(total * (total + 2), 1e-300)
     n, total = n[1:], total[1:]
     squares = 4 * n * (n + alpha) * (n + beta) * (n + alpha + beta) / (total**2 * (total**2 - 1))
-    largest = eigh_tridiagonal(
+    largest = scipy.linalg.eigh_tridiagonal(
         diagonal, np.sqrt(squares), eigvals_only=True, select="i", select_range=(k - 1, k - 1)
     )
     return float(largest[0])

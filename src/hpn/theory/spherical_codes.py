@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.special import betainc, betaln
+import scipy  # whose parts are imported when they are first used
 
 from hpn.errors import ConfigError
 from hpn.theory.levenshtein import levenshtein_bound
@@ -131,9 +131,9 @@ def rankin_bound(dim: int, cosine: float) -> CodeBound | None:
     ``None`` where rounding leaves nothing of the lower integral.
     """
     distance, rim = 1 - cosine, math.sqrt(cosine)
-    log_half = float(betaln((dim - 1) / 2, 0.5)) - math.log(2)
+    log_half = float(scipy.special.betaln((dim - 1) / 2, 0.5)) - math.log(2)
     whole = math.exp((dim - 1) / 2 * math.log(distance) - math.log(dim - 1) - log_half)
-    share = whole - rim * float(betainc((dim - 1) / 2, 0.5, distance))
+    share = whole - rim * float(scipy.special.betainc((dim - 1) / 2, 0.5, distance))
     if share < max(1e-290, 1e-6 * whole):
         return None
     lost = 1e-9 + 1e-11 * whole / share  # more than the difference has lost of its digits
@@ -147,7 +147,7 @@ def cap_area_bound(dim: int, cosine: float) -> CodeBound:
     :math:`I` is the regularised incomplete beta function: twice the share of the sphere in a cap.
     """
     distance = 1 - cosine
-    cap = float(betainc((dim - 1) / 2, 0.5, distance / 2))
+    cap = float(scipy.special.betainc((dim - 1) / 2, 0.5, distance / 2))
     if cap < 1e-290:  # too small for floating-point numbers: balls around the members are disjoint as well
         radius = Fraction(math.sqrt(2 * distance) / 2 * (1 - 1e-12))
         return _round_down((1 + 1 / radius) ** dim, "balls")

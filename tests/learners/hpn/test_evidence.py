@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.optimize
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from hpn.learners.hpn import evidence as module
 from hpn.learners.hpn.evidence import (
@@ -172,7 +172,7 @@ def test_evidence_of_all_banks() -> None:
     np.testing.assert_allclose(found.sum(axis=2), 0, atol=1e-6)
 
 
-@pytest.mark.parametrize("patched", [{"NODES_AT_ONCE": 8}, {"MANY_NODES": 10}])
+@pytest.mark.parametrize("patched", [{"NODES_AT_ONCE": 8}, {"FEW": 1}, {"FEW": 100}])
 def test_evidence_is_found_for_few_nodes_at_a_time(
     patched: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,9 +297,9 @@ def test_the_loss_of_weights_and_its_slope(seed: int, monkeypatch: pytest.Monkey
 
     def remember(loss: Any, start: np.ndarray, **options: Any) -> Any:
         asked.append((loss, start))
-        return scipy.optimize.minimize(loss, start, **options)
+        return minimize(loss, start, **options)
 
-    monkeypatch.setattr(module, "minimize", remember)
+    monkeypatch.setattr("scipy.optimize.minimize", remember)
     found = fit_weights(evidence, y)
     ((loss, start),) = asked
     np.testing.assert_allclose(start, PRIOR / 3)

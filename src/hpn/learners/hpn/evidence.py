@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
 from hpn.nn.encoder import see
@@ -48,6 +46,8 @@ BANKS = (
 NODES_AT_ONCE = 8192
 """Nodes encoded at once, which bounds memory."""
 MANY_NODES = 1 << 18
+FEW = 16
+"""Of the nodes of a view, less than one in so many."""
 STEEPNESS = 2.0
 """The factor κ: how fast the angle grows with the evidence."""
 PRIOR = 4.0
@@ -135,8 +135,12 @@ class Extractors:
     )
     _nearby: tuple[GraphView, np.ndarray] | None = None
 
-    def evidence(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
-        """Evidence of each bank, centred over the classes and scaled ``[num_banks, len(nodes), C]``."""
+    def evidence(self, view: GraphView, nodes: np.ndarray, *, to_weigh: bool = False) -> np.ndarray:
+        """Evidence of each bank, centred over the classes and scaled ``[num_banks, len(nodes), C]``.
+
+        Where it is only matched to prototypes, rounding does not matter, and what is nearby is computed for
+        few nodes alone; where banks are weighed (``to_weigh``) that is done for very large graphs only.
+        """
         slots = see(view)
         parts = []
         for at in range(0, len(nodes), NODES_AT_ONCE):
@@ -148,20 +152,21 @@ class Extractors:
             parts.append(np.stack(found))
         shape = (len(BANKS) - 1, 0, len(self.classes))
         own = np.concatenate([np.zeros(shape), *parts], axis=1)
-        nearby = self._find_nearby(view, nodes)
+        is_few = len(nodes) < view.num_nodes // FEW and (view.num_nodes > MANY_NODES or not to_weigh)
+        nearby = self._find_nearby(view, nodes, is_few)
         return self._scale(np.concatenate([own, nearby[None]]))
 
     def _scale(self, evidence: np.ndarray) -> np.ndarray:
         evidence = evidence - evidence.mean(axis=2, keepdims=True)
         return np.asarray(evidence / self.scales[:, None, None])
 
-    def _find_nearby(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
+    def _find_nearby(self, view: GraphView, nodes: np.ndarray, is_few: bool) -> np.ndarray:
         """Evidence of the layer that sees farthest, averaged over the nodes nearby.
 
-        It is computed for all nodes of a view at once and kept, unless few of very many are asked about.
+        It is computed for all nodes of a view at once and kept, unless few of them are asked about.
         """
         slots = see(view)
-        if view.num_nodes > MANY_NODES and len(nodes) < view.num_nodes // 16:
+        if is_few:
             return slots.average(NEARBY_HOPS, nodes, lambda near: self._far_layer(view, near))
         if self._nearby is None or self._nearby[0] is not view:
             found = self._far_layer(view, np.arange(view.num_nodes))
@@ -204,7 +209,7 @@ class Extractors:
             Scales and weights.
         """
         self.scales = np.ones(len(BANKS))
-        evidence = self.evidence(view, nodes)
+        evidence = self.evidence(view, nodes, to_weigh=True)
         self.scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
         self.weights = fit_weights(evidence / self.scales[:, None, None], y)
         return self.scales, self.weights
@@ -216,7 +221,9 @@ class Extractors:
     def restrict(self, classes: list[int]) -> Extractors:
         """The same extractors for some of the classes."""
         at = [self.classes.index(label) for label in classes]
-        layers = [LeastSquares(part.weight[:, at], part.bias[at]) for part in self.layers]
+        layers = [
+            LeastSquares(np.ascontiguousarray(part.weight[:, at]), part.bias[at]) for part in self.layers
+        ]
         means = [ClassMeans(part.center, part.directions[at]) for part in self.means]
         return Extractors(list(classes), layers, means, self.width, self.seed, self.scales, self.weights)
 
@@ -233,6 +240,11 @@ class Extractors:
             "seed": self.seed,
             **{key: torch.from_numpy(value.copy()) for key, value in arrays.items()},
         }
+
+    def usual_state(self) -> dict[str, Any]:
+        """The same with scales and weights for no graph in particular."""
+        scales, weights = (torch.from_numpy(part.copy()) for part in self.usual)
+        return {**self.state(), "scales": scales, "weights": weights}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Extractors:
@@ -258,13 +270,17 @@ def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
         >>> bool(weights[0] > weights[1] + 1)
         True
     """
+    from scipy.optimize import minimize  # slow to import, and often not needed
+
     num_banks, count, num_classes = evidence.shape
     share = 1 / np.bincount(y, minlength=num_classes).clip(1)[y]
     share *= count / share.sum()
     rows = np.arange(count)
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        log_proba = log_softmax(np.tensordot(weights, evidence, 1), axis=1)
+        logits = np.tensordot(weights, evidence, 1)
+        logits -= logits.max(axis=1, keepdims=True)
+        log_proba = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         gap = np.exp(log_proba)
         gap[rows, y] -= 1
         spread = weights - weights.mean()

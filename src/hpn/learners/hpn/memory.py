@@ -22,7 +22,7 @@ import torch
 from hpn.errors import DataError
 from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Weights
 from hpn.learners.hpn.presets import SolvedSettings
-from hpn.learners.hpn.statistics import ClassSums, average, solve
+from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
 from hpn.streams import GraphView
 
@@ -231,10 +231,7 @@ class Memory:
         if which not in self._solved:
             banks, s = self._banks(which), self.settings
             classes = sorted(banks[0].counts)
-            layers = [
-                solve(sums, classes, strength=s.strength, balance=s.balance)
-                for sums in banks[: len(LAYER_HOPS)]
-            ]
+            layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
             solved = Extractors(classes, layers, means, s.width, self.seed)
@@ -299,6 +296,29 @@ class Memory:
             if banks[0].counts:
                 state[name] = {str(at): sums.state() for at, sums in enumerate(banks)}
         return state if self.last is None else {**state, "last": torch.from_numpy(np.stack(self.last))}
+
+    def solved_state(self) -> dict[str, Any]:
+        """What can be solved from :meth:`state`, as tensors: not needed, but slow to solve again."""
+        kept = self._add_up()
+        has_both = bool(kept.held_out[0].counts and kept.learned[0].counts)
+        parts = ["all", "learned"] if has_both else ["all"] if self.counts else []
+        return {which: self._solve(which).usual_state() for which in parts}
+
+    def load_solved(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`solved_state` gave."""
+        for which, part in state.items():
+            self._solved[which] = Extractors.restore(part)
+            self._solved[which].usual = self._solved[which].scales, self._solved[which].weights
+
+    def trust_last(self, view: GraphView) -> None:
+        """Use the last weights of banks for a graph, as they were found in it."""
+        if self._weighed is None and self._latest is None and self.last is not None:
+            self._weighed = view, self.last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the weights of banks are those of a graph that is not at hand any more."""
+        return self._latest is None
 
     @property
     def num_stored(self) -> int:

@@ -8,13 +8,16 @@ fits. They can be added (``add``, ``merge``) and subtracted (``remove``) without
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts are imported when they are first used
 import torch
+from threadpoolctl import threadpool_limits
 
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features
@@ -78,13 +81,28 @@ class ClassSums:
     has_gram: bool
     sums: dict[int, np.ndarray] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
-    gram: np.ndarray | None = None
+    _gram: np.ndarray | None = None
+    _packed: np.ndarray | None = None
+
+    @property
+    def gram(self) -> np.ndarray | None:
+        """The Gram matrix; of sums that were read it is made when it is first needed."""
+        if self._packed is not None:
+            gram = np.zeros((self.dim, self.dim))
+            gram[_lower_half(self.dim)] = self._packed
+            self._gram, self._packed = np.maximum(gram, gram.T), None  # entries are never negative
+        return self._gram
+
+    @gram.setter
+    def gram(self, gram: np.ndarray) -> None:
+        self._gram, self._packed = gram, None
 
     def add(self, rows: Features, y: np.ndarray, sign: int = 1) -> None:
         """Add encoded nodes ``[n, dim]`` of classes ``[n]``; with ``sign=-1`` take them out again."""
         if self.has_gram:
-            self.gram = np.zeros((self.dim, self.dim)) if self.gram is None else self.gram
-            add_gram(self.gram, rows, sign)
+            gram = np.zeros((self.dim, self.dim)) if self.gram is None else self.gram
+            add_gram(gram, rows, sign)
+            self.gram = gram
         for label in np.unique(y).tolist():
             total = np.asarray(rows[y == label].sum(axis=0, dtype=np.float64)).ravel()
             self._shift(label, sign * total, sign * int((y == label).sum()))
@@ -111,8 +129,8 @@ class ClassSums:
 
     def copy(self) -> ClassSums:
         """A copy that shares nothing that is changed in place."""
-        gram = None if self.gram is None else self.gram.copy()
-        return ClassSums(self.dim, self.has_gram, dict(self.sums), dict(self.counts), gram)
+        gram = None if self._gram is None else self._gram.copy()
+        return ClassSums(self.dim, self.has_gram, dict(self.sums), dict(self.counts), gram, self._packed)
 
     def _shift(self, label: int, total: np.ndarray, count: int) -> None:
         self.sums[label] = self.sums.get(label, 0.0) + total
@@ -130,7 +148,9 @@ class ClassSums:
         labels = sorted(self.sums)
         sums = np.stack([self.sums[label] for label in labels]) if labels else np.zeros((0, self.dim))
         kept = {"sums": torch.from_numpy(sums)}
-        if self.gram is not None:
+        if self._packed is not None:
+            kept["gram"] = torch.from_numpy(self._packed)
+        elif self.gram is not None:
             lower = self.gram[_lower_half(self.dim)]
             kept["gram"] = torch.from_numpy(lower.astype(np.int32) if lower.max() < 2**31 else lower)
         kept["labels"] = torch.tensor(labels, dtype=torch.int64, device=CPU)
@@ -141,21 +161,20 @@ class ClassSums:
     @property
     def num_stored(self) -> int:
         """Numbers in :meth:`state`."""
-        half = self.dim * (self.dim + 1) // 2 if self.gram is not None else 0
+        half = self.dim * (self.dim + 1) // 2 if self.has_gram and self.counts else 0
         return half + len(self.sums) * (self.dim + 2)
 
     @classmethod
     def restore(cls, dim: int, state: dict[str, Any]) -> ClassSums:
         """Make it again of :meth:`state`."""
-        labels, gram = state["labels"].tolist(), None
+        labels, packed = state["labels"].tolist(), None
         if "gram" in state:
-            gram = np.zeros((dim, dim))
-            gram[_lower_half(dim)] = state["gram"].numpy()
-            gram = np.maximum(gram, gram.T)  # entries are never negative
+            packed = state["gram"].numpy()
+            if packed.shape != (dim * (dim + 1) // 2,):
+                raise ValueError(f"a Gram matrix has {packed.size} entries")
         sums = dict(zip(labels, state["sums"].numpy().copy(), strict=True))
-        return cls(
-            dim, gram is not None, sums, dict(zip(labels, state["counts"].tolist(), strict=True)), gram
-        )
+        counts = dict(zip(labels, state["counts"].tolist(), strict=True))
+        return cls(dim, packed is not None, sums, counts, None, packed)
 
 
 @lru_cache(maxsize=1)
@@ -207,11 +226,25 @@ def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: floa
     length = (np.trace(system) + factor[:-1] @ (means**2).sum(axis=1)) / counts.sum()
     system += (vectors.T * factor) @ vectors
     system.flat[:: len(system) + 1] += max(strength * length, 1e-9)
+    right = (means - center).T * weight
     # The transpose of a symmetric matrix is in the order that LAPACK wants.
     lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
-    right = (means - center).T * weight
     solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
-    return LeastSquares(solved, weight / total - center @ solved)
+    # In the order in which it is read again, so that products are rounded alike.
+    return LeastSquares(np.ascontiguousarray(solved), weight / total - center @ solved)
+
+
+def solve_all(
+    banks: Sequence[ClassSums], classes: list[int], *, strength: float, balance: float
+) -> list[LeastSquares]:
+    """Solve several banks at once, one thread for each.
+
+    Threads that share one factorisation wait for each other, on a busy machine for seconds.
+    """
+    task = partial(solve, classes=classes, strength=strength, balance=balance)
+    _ = scipy.linalg  # only libraries that are loaded can be limited
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(banks)) as pool:
+        return list(pool.map(task, banks))
 
 
 @dataclass(frozen=True, eq=False)

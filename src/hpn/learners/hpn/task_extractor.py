@@ -19,8 +19,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 import torch
-from scipy.special import log_softmax
 
 from hpn.nn.encoder import Features, Normalization, is_csr, scale_rows, see
 from hpn.streams import GraphView
@@ -165,7 +165,7 @@ def _leave_out(fitted: np.ndarray, target: np.ndarray, leverage: np.ndarray) -> 
 
 def _score(evidence: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Accuracy, and mean log-likelihood to break ties."""
-    likelihood = log_softmax(2 * evidence, axis=1)[np.arange(len(y)), y].mean()
+    likelihood = scipy.special.log_softmax(2 * evidence, axis=1)[np.arange(len(y)), y].mean()
     return round(float((evidence.argmax(axis=1) == y).mean()), 9), float(likelihood)
 
 
