@@ -18,10 +18,9 @@ from typing import Any
 import scipy.sparse as sp
 from torch import Tensor
 
-from hpn.datasets.download import fetch_missing
+from hpn.datasets.formats.download import fetch_missing
 from hpn.datasets.graph import Graph, Masks
-from hpn.datasets.normalize import Normalize, apply_normalize
-from hpn.datasets.sparse import to_csr
+from hpn.datasets.sparse import Normalize, apply_normalize, to_csr
 from hpn.errors import DataError
 
 MIN_WEBKB_CLASS = 10

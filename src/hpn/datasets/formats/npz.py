@@ -1,0 +1,340 @@
+"""A user's own graph in one NumPy archive (``.npz``), the adjacency as compressed sparse rows.
+
+====================================================  =======================================================
+array                                                 meaning
+====================================================  =======================================================
+``adj_indptr``, ``adj_indices``, ``adj_shape``        every stored entry is an edge
+``attr_matrix``                                       features, dense; or, instead of it,
+``attr_indptr``, ``_indices``, ``_data``, ``_shape``  features, kept sparse
+``labels``                                            class of each node, −1 where it is unknown; or its name,
+                                                      text that is empty where it is unknown
+``adj_data``, ``class_names``                         optional; the edges' values are not used
+``node_ids``, ``feature_names``                       optional; whole numbers or text, and text
+``train_mask``, ``val_mask``, ``test_mask``           optional; ``val_mask`` may be left out
+====================================================  =======================================================
+
+Arrays are read one after the other, so that not all of them are in memory at once.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Masks, check_labels, check_masks, check_shape
+from hpn.datasets.ids import read_ids
+from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
+from hpn.datasets.sparse import Normalize
+from hpn.errors import DataError
+
+Array = NDArray[Any]
+
+_REQUIRED = ("adj_indptr", "adj_indices", "adj_shape", "labels")
+_SPARSE_FEATURES = ("attr_indptr", "attr_indices", "attr_data", "attr_shape")
+_MASKS = ("train_mask", "val_mask", "test_mask")
+_OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS)
+_MAX_CLASSES = 1 << 16
+# Beyond it a float no longer tells neighbouring whole numbers apart.
+_MAX_WHOLE = 2**53
+_BLOCK_VALUES = 1 << 22
+# What zipfile, and what NumPy's parser of array headers, raise on bytes that are not theirs.
+_BAD_MEMBER = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_BAD_ARRAY = (TokenError, SyntaxError, ValueError, MemoryError, OverflowError)
+
+
+def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "none") -> Graph:
+    """Load a graph from an ``.npz`` archive in the format above.
+
+    Args:
+        path: The archive. Pickled arrays in it are never loaded.
+        sink: Where the graph goes; by default into memory.
+        normalize: How to scale the features.
+
+    Raises:
+        DataError: If the archive is damaged or its arrays are missing or do not fit each other.
+    """
+    sink = sink or MemorySink()
+    with _open_archive(path) as archive:
+        sink.begin(archive.num_bytes)
+        num_nodes, blocks = _read_links(archive)
+        y, class_names = _read_labels(archive)
+        masks = _read_masks(archive)
+        shape = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
+        names = check_labels(path.name, y, num_nodes, class_names)
+        sink.append("y", y.numpy())
+        if masks is not None:
+            check_masks(path.name, masks, num_nodes)
+            for part in MASKS:
+                sink.append(part, getattr(masks, part).numpy().view(np.uint8))
+        _write_node_ids(archive, sink, num_nodes)
+        counts = write_links(sink, num_nodes, lambda: blocks, archive.num_bytes)
+        features = _read_text(archive, "feature_names", shape[1], "features")
+    return sink.finish(
+        {
+            "name": path.name,
+            "num_features": shape[1],
+            "num_links": counts.links,
+            "class_names": list(names),
+            "split_rule": "seeded" if masks is None else "given",
+            "class_order": None,
+            "feature_names": features,
+            "notes": counts.describe(),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """The arrays of the format in an archive; ``members`` tells what each is called there."""
+
+    path: Path
+    file: zipfile.ZipFile
+    members: dict[str, str]
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(self.file.getinfo(member).compress_size for member in self.members.values())
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.members
+
+    def read(self, key: str) -> Array:
+        """Read an array, checked against its checksum."""
+        try:
+            # Read as a whole first, since only the end of a member tells whether its checksum is right.
+            content = io.BytesIO(self.file.read(self.members[key]))
+            array: Array = np.lib.format.read_array(content, allow_pickle=False)
+        except (*_BAD_MEMBER, *_BAD_ARRAY) as error:
+            if "allow_pickle" in str(error):
+                raise DataError(
+                    f"{self.path}: {key} holds pickled Python objects, which are never loaded; "
+                    "save it as an array of numbers or of text (dtype=str)"
+                ) from None
+            reason = " ".join(str(error).split())[:100]
+            raise DataError(
+                f"{self.path}: {key} is damaged ({reason}); copy or write the file anew"
+            ) from None
+        return array
+
+    def whole_numbers(self, key: str) -> NDArray[np.int64]:
+        """Read a row of whole numbers."""
+        return _whole_numbers(self.path, key, self.read(key))
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[_Archive]:
+    magic = b""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+        archive = zipfile.ZipFile(path)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; give the path of an .npz archive") from None
+    except (zipfile.BadZipFile, UnicodeDecodeError):
+        state = "is cut short or damaged" if magic == b"PK\x03\x04" else "is not an .npz archive"
+        raise DataError(f"{path}: {state}; write it anew with numpy.savez_compressed") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    with archive:
+        found = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        yield _Archive(path, archive, {key: found[key] for key in _choose_arrays(path, found)})
+
+
+def _choose_arrays(path: Path, found: Collection[str]) -> list[str]:
+    features = ("attr_matrix",) if "attr_matrix" in found else _SPARSE_FEATURES
+    missing = [key for key in (*_REQUIRED, *features) if key not in found]
+    if missing:
+        if missing[-len(features) :] == list(_SPARSE_FEATURES):
+            missing[-len(features) :] = [f"attr_matrix (or {', '.join(_SPARSE_FEATURES)})"]
+        raise DataError(
+            f"{path}: missing {', '.join(missing)}; found: {', '.join(sorted(found)) or 'nothing'}"
+        )
+    return [*_REQUIRED, *features, *(key for key in _OPTIONAL if key in found)]
+
+
+def _read_links(archive: _Archive) -> tuple[int, list[tuple[Array, Array]]]:
+    """The number of nodes, and the links between them."""
+    indptr, indices, shape = _read_csr(archive, "adj")
+    if shape[0] != shape[1]:
+        raise DataError(f"{archive.path}: adj_shape is {shape}; the adjacency matrix must be square")
+    if "adj_data" in archive:
+        _check_data(archive.path, archive.read("adj_data"), "adj", len(indices))
+    return shape[0], [(np.repeat(np.arange(shape[0]), np.diff(indptr)), indices)]
+
+
+def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, int]]:
+    """Return ``indptr``, ``indices`` and the shape, known to fit each other."""
+    indptr, indices, size = (
+        archive.whole_numbers(f"{prefix}_{part}") for part in ("indptr", "indices", "shape")
+    )
+    rows, columns = _check_rows(archive.path, prefix, indptr, size, len(indices))
+    outside = (indices < 0) | (indices >= columns)
+    if outside.any():
+        at = int(outside.argmax())
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        what = "an edge to a node" if prefix == "adj" else "a column"
+        raise DataError(
+            f"{archive.path}: {prefix}_indices has {what} {indices[at]} in row {row}; "
+            f"{prefix}_shape allows 0 to {columns - 1}"
+        )
+    return indptr, indices, (rows, columns)
+
+
+def _check_rows(path: Path, prefix: str, indptr: Array, size: Array, num_indices: int) -> tuple[int, int]:
+    """Make sure that the rows of a sparse matrix fit its shape and the number of its columns; give the shape.
+
+    Raises:
+        DataError: If they do not.
+    """
+    if len(size) != 2 or size.min() < 0:
+        raise DataError(f"{path}: {prefix}_shape is {size.tolist()}; expected two counts")
+    rows, columns = int(size[0]), int(size[1])
+    if len(indptr) != rows + 1:
+        raise DataError(
+            f"{path}: {prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}"
+        )
+    if indptr[0] != 0 or indptr[-1] != num_indices:
+        raise DataError(
+            f"{path}: {prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; "
+            f"with {num_indices} {prefix}_indices it must run from 0 to {num_indices}"
+        )
+    falls = np.diff(indptr) < 0
+    if falls.any():
+        raise DataError(f"{path}: {prefix}_indptr falls after row {falls.argmax()}; it must never fall")
+    return rows, columns
+
+
+def _check_data(path: Path, data: Array, prefix: str, expected: int) -> None:
+    if data.shape != (expected,):
+        raise DataError(f"{path}: {prefix}_data has shape {data.shape}, expected ({expected},)")
+
+
+def _whole_numbers(path: Path, key: str, array: Array) -> NDArray[np.int64]:
+    if array.dtype.kind not in "iufb":
+        raise DataError(f"{path}: {key} holds {array.dtype}, expected whole numbers")
+    if array.ndim != 1:
+        raise DataError(f"{path}: {key} has shape {array.shape}, expected one dimension")
+    if array.dtype.kind in "fu":
+        value = array.astype(np.float64)
+        wrong = ~((np.floor(value) == value) & (np.abs(value) < _MAX_WHOLE))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise DataError(f"{path}: {key}[{at}] is {array[at]}, expected a whole number")
+    return array.astype(np.int64)
+
+
+def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:
+    """The class of each node, and the names of the classes if they have any."""
+    path, labels = archive.path, archive.read("labels")
+    if labels.dtype.kind == "U" and "class_names" not in archive:
+        words = _spell(path, "labels", labels)
+        names = sorted(set(words) - {""})
+        number = {name: index for index, name in enumerate(names)}
+        return torch.tensor([number.get(word, UNLABELLED) for word in words], dtype=torch.int64), names
+    numbers = _whole_numbers(path, "labels", labels)
+    if "class_names" in archive:
+        return torch.from_numpy(numbers), _read_text(archive, "class_names")
+    if numbers.max(initial=0) >= _MAX_CLASSES:
+        at = int(numbers.argmax())
+        raise DataError(f"{path}: labels[{at}] is {numbers[at]}; number the classes from 0 up")
+    return torch.from_numpy(numbers), None
+
+
+def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) -> tuple[int, int]:
+    path = archive.path
+    key, ndim = ("attr_matrix", 2) if "attr_matrix" in archive else ("attr_data", 1)
+    values = archive.read(key)
+    if values.dtype.kind not in "iufb" or values.ndim != ndim:
+        raise DataError(
+            f"{path}: {key} is {values.dtype} of shape {values.shape}, "
+            f"expected numbers in {ndim} dimension{'s' * (ndim - 1)}"
+        )
+    indptr, indices = np.zeros(1), np.zeros(0)
+    if key == "attr_matrix":
+        shape = (values.shape[0], values.shape[1])
+    else:
+        indptr, indices, shape = _read_csr(archive, "attr")
+        _check_data(path, values, "attr", len(indices))
+    if shape[0] != num_nodes:
+        raise DataError(f"{path}: adj_shape is {(num_nodes,) * 2}, but {shape[0]} nodes have features")
+    check_shape(path.name, shape)
+    if key == "attr_matrix":
+        step = max(1, _BLOCK_VALUES // shape[1])
+        for start in range(0, num_nodes, step):
+            writer.append(values[start : start + step])
+    else:
+        with np.errstate(over="ignore"):
+            writer.append(sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape))
+    return shape
+
+
+def _write_node_ids(archive: _Archive, sink: Sink, num_nodes: int) -> None:
+    if "node_ids" not in archive:
+        return
+    array = archive.read("node_ids")
+    if array.dtype.kind not in "iuU" or array.shape != (num_nodes,):
+        raise DataError(
+            f"{archive.path}: node_ids is {array.dtype} of shape {array.shape}, "
+            f"expected {num_nodes} whole numbers or texts"
+        )
+    ids = read_ids(np.array(_spell(archive.path, "node_ids", array)) if array.dtype.kind == "U" else array)
+    if len(set(ids.tolist())) < num_nodes:
+        value, times = np.unique(ids, return_counts=True)
+        raise DataError(f"{archive.path}: node_ids has {value.tolist()[times.argmax()]!r} more than once")
+    write_ids(sink, ids)
+
+
+def _read_text(archive: _Archive, key: str, number: int | None = None, what: str = "") -> list[str] | None:
+    if key not in archive:
+        return None
+    path, array = archive.path, archive.read(key)
+    if array.dtype.kind != "U" or array.ndim != 1:
+        raise DataError(f"{path}: {key} is {array.dtype} of shape {array.shape}, expected a row of text")
+    if number is not None and len(array) != number:
+        raise DataError(f"{path}: {key} has {len(array)} names for {number} {what}")
+    return _spell(path, key, array)
+
+
+def _spell(path: Path, key: str, array: Array) -> list[str]:
+    if array.ndim != 1:
+        raise DataError(f"{path}: {key} has shape {array.shape}, expected one dimension")
+    try:
+        words = [str(word) for word in array]
+        "".join(words).encode()
+    except (SystemError, ValueError):
+        raise DataError(f"{path}: {key} holds characters that do not exist") from None
+    return words
+
+
+def _read_masks(archive: _Archive) -> Masks | None:
+    given = {key: torch.from_numpy(_read_mask(archive, key)) for key in _MASKS if key in archive}
+    if not given:
+        return None
+    if "train_mask" not in given or "test_mask" not in given:
+        raise DataError(f"{archive.path}: has {', '.join(given)}; give train_mask and test_mask, or no mask")
+    train = given["train_mask"]
+    return Masks(train, given.get("val_mask", torch.zeros_like(train)), given["test_mask"])
+
+
+def _read_mask(archive: _Archive, key: str) -> NDArray[np.bool_]:
+    array = archive.read(key)
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{archive.path}: {key} holds {array.dtype}, expected Booleans or 0 and 1")
+    wrong = (array != 0) & (array != 1)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise DataError(f"{archive.path}: {key}[{at}] is {array.flat[at]}, expected Booleans or 0 and 1")
+    return array.astype(np.bool_)

@@ -1,0 +1,331 @@
+"""Tables on disk, CSV or Parquet, one file or several, read by DuckDB; errors are one line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from hpn.errors import DataError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+MEMORY = "1GB"
+"""What DuckDB keeps in memory; beyond it, it writes to a scratch folder."""
+
+_PARQUET_MAGIC = b"PAR1"
+_LINE_BYTES = 1 << 21
+_LINKS_AT_ONCE = 1 << 22
+_RAGGED = re.compile(r"Line: (\d+).*?Expected Number of Columns: (\d+) Found: (\d+)", re.S)
+_LINE = re.compile(r"CSV Error on Line: (\d+)")
+
+
+@contextmanager
+def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
+    """A DuckDB database in memory; what does not fit goes to a temporary folder in ``scratch``."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="hpn-", dir=scratch) as folder:
+        config: dict[str, Any] = {
+            "memory_limit": MEMORY,
+            "temp_directory": folder,
+            "autoinstall_known_extensions": False,
+        }
+        connection = duckdb.connect(":memory:", config=config)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV or Parquet file whose columns are known and whose rows are not yet read.
+
+    Args:
+        path: Where it is.
+        columns: Names of its columns, as written there.
+        types: What DuckDB calls their types; those of CSV files are all text.
+        skip: Lines of a CSV file before the first row.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    skip: int = 0
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is text, so that a row has a line number and numbers a spelling."""
+        return self.path.suffix != ".parquet"
+
+    @property
+    def scan(self) -> str:
+        """What to put after ``FROM`` to read it; its columns are ``c0``, ``c1`` and so on."""
+        return csv_scan(self.path, len(self.columns), self.skip) if self.is_csv else _parquet_scan(self)
+
+    def column(self, name: str) -> tuple[str, str]:
+        """What a column is called in :attr:`scan`, and its type."""
+        index = self.columns.index(name)
+        return f"c{index}", self.types[index]
+
+    def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
+        """Make an error that says where in the file it is; ``row`` counts from 0."""
+        place = str(self.path)
+        if row is not None:
+            place += f", line {self._line(row)}" if self.is_csv else f", row {row + 1}"
+        if column is not None:
+            place += f", column {column!r}"
+        return DataError(f"{place}: {' '.join(message.split())}")
+
+    def _line(self, row: int) -> int:
+        """Find the line on which a row begins: empty lines are not rows, and a value may span lines."""
+        with io.TextIOWrapper(open_bytes(self.path), encoding="utf-8", errors="replace", newline="") as text:
+            lines = csv.reader(text)
+            begins = (before + 1 for before, words in _with_lines(lines) if words)
+            has_header = self.skip > 0
+            return next(islice(begins, row + has_header, None), row + 1 + has_header)
+
+
+class Table:
+    """One table in one file or several, each with the same columns.
+
+    Args:
+        connection: The database that reads it.
+        files: Its files, in the order of its rows.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, files: Sequence[TableFile]) -> None:
+        self.connection, self.files = connection, files
+        self.columns = files[0].columns
+        self._starts = [0]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(file.path.stat().st_size for file in self.files)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows; known after :meth:`stage`."""
+        return self._starts[-1]
+
+    def types(self, column: str) -> set[str]:
+        """The types that a column has in the files."""
+        return {file.column(column)[1] for file in self.files}
+
+    def stage(
+        self,
+        name: str,
+        select: Callable[[TableFile], Sequence[str]],
+        join: Callable[[TableFile], str] = lambda _: "",
+    ) -> None:
+        """Read all files into a table of the database.
+
+        Args:
+            name: What to call it.
+            select: Expressions of the columns of a file, each with its name in the new table.
+            join: Tables of the database to join with a file.
+
+        Raises:
+            DataError: If a file is damaged, not UTF-8, or a row has too few or many values.
+        """
+        import duckdb
+
+        self._starts = [0]
+        for number, file in enumerate(self.files):
+            what = f"INSERT INTO {name}" if number else f"CREATE TABLE {name} AS"
+            try:
+                query = f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}"
+                [added] = self.connection.execute(query).fetchone() or [0]
+            except duckdb.Error as error:
+                raise explain(file.path, error) from None
+            self._starts.append(self._starts[-1] + added)
+
+    def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
+        """Make an error that says in which file and where it is; ``row`` counts from 0 in the whole table."""
+        if row is None:
+            return self.files[0].error(message, column=column)
+        file, row = self._locate(row)
+        return file.error(message, row=row, column=column)
+
+    def value(self, row: int, column: str) -> str | None:
+        """The value of a cell as text."""
+        file, row = self._locate(row)
+        name, _ = file.column(column)
+        query = f"SELECT {name}::VARCHAR FROM {file.scan} LIMIT 1 OFFSET {row}"
+        found = self.connection.execute(query).fetchone()
+        return None if found is None else found[0]
+
+    def _locate(self, row: int) -> tuple[TableFile, int]:
+        number = max(index for index, start in enumerate(self._starts[:-1]) if start <= row)
+        return self.files[number], row - self._starts[number]
+
+
+def open_table(connection: DuckDBPyConnection, paths: Sequence[Path]) -> Table:
+    """Look at the columns of a table.
+
+    Raises:
+        DataError: If a file is missing, not what its name says, names a column twice, or has other columns
+            than the first.
+    """
+    files = [_open_file(connection, path) for path in paths]
+    for file in files[1:]:
+        different = sorted(set(files[0].columns) ^ set(file.columns))
+        if different:
+            what = "lacks" if different[0] in files[0].columns else "adds"
+            raise file.error(f"{what} column {different[0]!r}, unlike {files[0].path.name}; make them alike")
+    return Table(connection, files)
+
+
+def read_links(edges: Table) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The sources and targets of the staged table ``links``, some rows at a time."""
+    for start in range(0, edges.num_rows, _LINKS_AT_ONCE):
+        query = (
+            f"SELECT source, target FROM links WHERE rowid >= {start} AND rowid < {start + _LINKS_AT_ONCE}"
+        )
+        found = edges.connection.execute(query).fetchnumpy()
+        yield found["source"], found["target"]
+
+
+def csv_scan(path: Path, num_columns: int, skip: int = 0) -> str:
+    """What to put after ``FROM`` to read a CSV file, gzipped or not, as text; empty values are null."""
+    with open_bytes(path) as lines:
+        longest = max(len(lines.readline()) for _ in range(skip + 3))
+    columns = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(num_columns))
+    compression = "gzip" if path.suffix == ".gz" else "none"
+    return (
+        f"read_csv({_quote(path)}, header = false, auto_detect = false, columns = {{{columns}}}, "
+        f"delim = ',', quote = '\"', escape = '\"', nullstr = '', skip = {skip}, compression = '{compression}', "
+        f"max_line_size = {max(_LINE_BYTES, 4 * longest)})"
+    )
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file to read, unpacked if it is gzipped."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def check_gzip(path: Path) -> None:
+    """Compare the checksum of a gzipped file, which DuckDB does not.
+
+    Raises:
+        DataError: If it is cut short or damaged.
+    """
+    if path.suffix != ".gz":
+        return
+    try:
+        with open_bytes(path) as file:
+            while file.read(1 << 20):
+                pass
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: is cut short or damaged ({error}); copy or write it again") from None
+
+
+def explain(path: Path, error: Exception) -> DataError:
+    """Say in one line what DuckDB, or Python, found wrong with a file."""
+    reason = str(error)
+    short = " ".join(reason.split())[:120]
+    if path.suffix == ".parquet":
+        return DataError(
+            f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})"
+        )
+    if "utf-8" in reason.lower() or "unicode" in reason.lower():
+        return _not_utf8(path)
+    if ragged := _RAGGED.search(reason):
+        line, expected, found = ragged.groups()
+        what = f"{found} values where the header has {expected}; quote values that contain a comma"
+        return DataError(f"{path}, line {line}: {what}")
+    if line := _LINE.search(reason):
+        what = "a quote is not closed" if "unterminated quote" in reason else "cannot be read as CSV"
+        return DataError(f'{path}, line {line[1]}: {what}; quote values as "…", with "" for a quote')
+    if "invalid state" in reason:
+        short = "quotes are broken, or ends of lines are of several kinds"
+    return DataError(f"{path}: cannot be read as CSV: {short}")
+
+
+def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
+    try:
+        check_gzip(path)
+        with open_bytes(path) as file:
+            magic = file.read(4)
+            file.seek(0)
+            skip, header = next(((n, line) for n, line in enumerate(file, 1) if line.strip()), (0, b""))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.suffix == ".parquet":
+        found = _open_parquet(connection, path, magic)
+    elif magic == _PARQUET_MAGIC:
+        raise DataError(f"{path}: is a Parquet file; rename it to end in .parquet")
+    else:
+        columns = _csv_columns(path, header)
+        found = TableFile(path, columns, ("VARCHAR",) * len(columns), skip)
+    repeated = [name for name, times in Counter(found.columns).items() if times > 1]
+    if repeated:
+        raise DataError(f"{path}: column {repeated[0]!r} appears twice; rename or drop one of them")
+    return found
+
+
+def _csv_columns(path: Path, header: bytes) -> tuple[str, ...]:
+    if not header:
+        raise DataError(f"{path}: the file is empty; its first line must name the columns")
+    try:
+        return tuple(next(csv.reader([header.decode("utf-8-sig")], strict=True)))
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+    except csv.Error as error:
+        raise DataError(f"{path}: the first line must name the columns: {error}") from None
+
+
+def _open_parquet(connection: DuckDBPyConnection, path: Path, magic: bytes) -> TableFile:
+    import duckdb
+
+    if magic != _PARQUET_MAGIC:
+        raise DataError(f"{path}: is not a Parquet file; if it is a CSV file, rename it to end in .csv")
+    try:
+        found = connection.execute(f"DESCRIBE FROM read_parquet({_quote(path)})").fetchall()
+    except duckdb.Error as error:
+        raise explain(path, error) from None
+    return TableFile(path, tuple(row[0] for row in found), tuple(row[1] for row in found))
+
+
+def _parquet_scan(file: TableFile) -> str:
+    columns = ", ".join(f"c{index}" for index in range(len(file.columns)))
+    return f"read_parquet({_quote(file.path)}) AS file ({columns})"
+
+
+def _quote(path: Path) -> str:
+    """Spell a path in SQL; brackets keep DuckDB from taking a character for a pattern."""
+    return "'" + re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''") + "'"
+
+
+def _not_utf8(path: Path) -> DataError:
+    with open_bytes(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return DataError(f"{path}, line {number}: is not UTF-8 text; save the file as UTF-8")
+    return DataError(f"{path}: is not UTF-8 text; save the file as UTF-8")
+
+
+def _with_lines(lines: Any) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV reader, each with the number of lines before it."""
+    before = 0
+    for words in lines:
+        yield before, words
+        before = lines.line_num
