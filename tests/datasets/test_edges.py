@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from hpn.datasets import edges
 from hpn.datasets.edges import LinkSorter
+from hpn.errors import DataError
 
 
 def sort(links: np.ndarray, num_nodes: int, pieces: int = 1) -> tuple[LinkSorter, list[list[int]]]:
     parts = [(part[0], part[1]) for part in np.array_split(links, pieces, axis=1)]
-    sorter = LinkSorter(num_nodes, lambda: parts)
+    sorter = LinkSorter(num_nodes, links.shape[1], lambda: parts)
     indices = np.concatenate(list(sorter.rows()))
     return sorter, [sorter.indptr.tolist(), indices.tolist()]
 
@@ -46,7 +47,6 @@ def test_a_node_with_all_the_links_is_sorted_too(monkeypatch: pytest.MonkeyPatch
     assert indices[:999] == list(range(1, 1000))
 
 
-def test_nodes_are_numbered_in_32_bits() -> None:
-    sorter, _ = sort(np.array([[0], [1]]), 2)
-    assert sorter.index == np.int32
-    assert LinkSorter(1 << 31, list).index == np.int64
+def test_more_nodes_than_32_bits_can_number_are_refused() -> None:
+    with pytest.raises(DataError, match="2,147,483,648 nodes are too many"):
+        LinkSorter(1 << 31, 0, list)

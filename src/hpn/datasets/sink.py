@@ -117,9 +117,9 @@ class FeatureWriter:
         self._num_values += len(values)
 
 
-def write_links(sink: Sink, num_nodes: int, blocks: Blocks, num_bytes: int = 0) -> EdgeCounts:
+def write_links(sink: Sink, num_nodes: int, num_links: int, blocks: Blocks, num_bytes: int) -> EdgeCounts:
     """Sort links and write them as ``indptr`` and ``indices``; this reads ``num_bytes`` of files."""
-    sorter, read = LinkSorter(num_nodes, blocks), 0
+    sorter, read = LinkSorter(num_nodes, num_links, blocks), 0
     for rows in sorter.rows():
         sink.append("indices", rows)
         part = num_bytes * len(rows) // max(1, 2 * sorter.counts.links)

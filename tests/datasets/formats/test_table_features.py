@@ -57,11 +57,11 @@ def test_without_text_features_are_dense(tmp_path, write_tables, read):
 
 
 def test_categories_are_hashed_by_column_and_value():
-    x = hash_categories("colour", [str(value) for value in range(50)])
+    x = hash_categories("colour", [str(value) for value in range(20)])
     assert (x.sum(axis=1) == 2).all()
-    assert len({tuple(row) for row in x.tolist()}) == 50
+    assert len({tuple(row) for row in x.tolist()}) == 20
     assert not np.array_equal(x[:1], hash_categories("size", ["0"]))
-    assert np.flatnonzero(hash_categories("colour", ["red"])).tolist() == [2, 44]
+    assert np.flatnonzero(hash_categories("colour", ["red"])).tolist() == [5, 27]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "no
             for part in MASKS:
                 sink.append(part, getattr(masks, part).numpy().view(np.uint8))
         _write_node_ids(archive, sink, num_nodes)
-        counts = write_links(sink, num_nodes, lambda: blocks, archive.num_bytes)
+        counts = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
         features = _read_text(archive, "feature_names", shape[1], "features")
     return sink.finish(
         {

@@ -93,7 +93,7 @@ def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
         connection.execute("DROP TABLE nodes")
         _stage_links(edges, name, num_nodes)
         _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
-        counts = write_links(sink, num_nodes, lambda: read_links(edges), edges.num_bytes)
+        counts = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
     present = set(y.tolist())
     return sink.finish(
         {

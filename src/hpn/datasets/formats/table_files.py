@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -40,16 +39,9 @@ def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="hpn-", dir=scratch) as folder:
-        config: dict[str, Any] = {
-            "memory_limit": MEMORY,
-            "temp_directory": folder,
-            "autoinstall_known_extensions": False,
-        }
-        connection = duckdb.connect(":memory:", config=config)
-        try:
-            yield connection
-        finally:
-            connection.close()
+        config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": folder}
+        with duckdb.connect(":memory:", config={**config, "autoinstall_known_extensions": False}) as database:
+            yield database
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,19 @@ class TableFile:
     @property
     def scan(self) -> str:
         """What to put after ``FROM`` to read it; its columns are ``c0``, ``c1`` and so on."""
-        return csv_scan(self.path, len(self.columns), self.skip) if self.is_csv else _parquet_scan(self)
+        names = [f"c{index}" for index in range(len(self.columns))]
+        if not self.is_csv:
+            return f"read_parquet({_quote(self.path)}) AS file ({', '.join(names)})"
+        with open_bytes(self.path) as lines:
+            longest = max(len(lines.readline()) for _ in range(self.skip + 3))
+        options = {
+            "columns": "{" + ", ".join(f"'{name}': 'VARCHAR'" for name in names) + "}",
+            "compression": "'gzip'" if self.path.suffix == ".gz" else "'none'",
+            "max_line_size": max(_LINE_BYTES, 4 * longest),
+            **{"skip": self.skip, "header": "false", "auto_detect": "false"},
+            **{"delim": "','", "quote": "'\"'", "escape": "'\"'", "nullstr": "''"},
+        }
+        return f"read_csv({_quote(self.path)}, {', '.join(f'{key} = {options[key]}' for key in options)})"
 
     def column(self, name: str) -> tuple[str, str]:
         """What a column is called in :attr:`scan`, and its type."""
@@ -95,10 +99,13 @@ class TableFile:
     def _line(self, row: int) -> int:
         """Find the line on which a row begins: empty lines are not rows, and a value may span lines."""
         with io.TextIOWrapper(open_bytes(self.path), encoding="utf-8", errors="replace", newline="") as text:
-            lines = csv.reader(text)
-            begins = (before + 1 for before, words in _with_lines(lines) if words)
-            has_header = self.skip > 0
-            return next(islice(begins, row + has_header, None), row + 1 + has_header)
+            lines, last, rows = csv.reader(text), 0, row + (self.skip > 0)
+            for words in lines:
+                rows -= bool(words)
+                if rows < 0:
+                    break
+                last = lines.line_num
+        return last + 1
 
 
 class Table:
@@ -110,8 +117,7 @@ class Table:
     """
 
     def __init__(self, connection: DuckDBPyConnection, files: Sequence[TableFile]) -> None:
-        self.connection, self.files = connection, files
-        self.columns = files[0].columns
+        self.connection, self.files, self.columns = connection, files, files[0].columns
         self._starts = [0]
 
     @property
@@ -148,28 +154,34 @@ class Table:
 
         self._starts = [0]
         for number, file in enumerate(self.files):
-            what = f"INSERT INTO {name}" if number else f"CREATE TABLE {name} AS"
+            what = f"INSERT INTO {name}" if number else f"CREATE OR REPLACE TABLE {name} AS"
             try:
-                query = f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}"
-                [added] = self.connection.execute(query).fetchone() or [0]
+                [(added,)] = self.query(
+                    f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}"
+                )
             except duckdb.Error as error:
                 raise explain(file.path, error) from None
-            self._starts.append(self._starts[-1] + added)
+            self._starts.append(self.num_rows + added)
+
+    def query(self, query: str, values: Any = None) -> list[Any]:
+        """The rows of a query of the database."""
+        return self.connection.execute(query, values).fetchall()
+
+    def arrays(self, query: str, start: int, number: int) -> dict[str, NDArray[Any]]:
+        """The columns of some rows of a staged table, ``SELECT … FROM …``."""
+        rows = f"rowid >= {start} AND rowid < {start + number}"
+        return self.connection.execute(f"{query} WHERE {rows}").fetchnumpy()
 
     def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
         """Make an error that says in which file and where it is; ``row`` counts from 0 in the whole table."""
-        if row is None:
-            return self.files[0].error(message, column=column)
-        file, row = self._locate(row)
+        file, row = (self.files[0], None) if row is None else self._locate(row)
         return file.error(message, row=row, column=column)
 
     def value(self, row: int, column: str) -> str | None:
         """The value of a cell as text."""
         file, row = self._locate(row)
-        name, _ = file.column(column)
-        query = f"SELECT {name}::VARCHAR FROM {file.scan} LIMIT 1 OFFSET {row}"
-        found = self.connection.execute(query).fetchone()
-        return None if found is None else found[0]
+        query = f"SELECT {file.column(column)[0]}::VARCHAR FROM {file.scan} LIMIT 1 OFFSET {row}"
+        return next((value for (value,) in self.query(query)), None)
 
     def _locate(self, row: int) -> tuple[TableFile, int]:
         number = max(index for index, start in enumerate(self._starts[:-1]) if start <= row)
@@ -185,34 +197,28 @@ def open_table(connection: DuckDBPyConnection, paths: Sequence[Path]) -> Table:
     """
     files = [_open_file(connection, path) for path in paths]
     for file in files[1:]:
-        different = sorted(set(files[0].columns) ^ set(file.columns))
-        if different:
-            what = "lacks" if different[0] in files[0].columns else "adds"
-            raise file.error(f"{what} column {different[0]!r}, unlike {files[0].path.name}; make them alike")
+        for name in sorted(set(files[0].columns) ^ set(file.columns)):
+            what = "lacks" if name in files[0].columns else "adds"
+            raise file.error(f"{what} column {name!r}, unlike {files[0].path.name}; make them alike")
     return Table(connection, files)
+
+
+def is_nested(kind: str) -> bool:
+    """Whether a type of DuckDB is that of lists, or of other values with parts."""
+    return kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION"))
+
+
+def spell(name: str, kind: str, *, trimmed: bool) -> str:
+    """An expression that spells the values of a column."""
+    spelt = f"decode({name})" if kind == "BLOB" else f"{name}::VARCHAR"
+    return f"trim({spelt}, E' \\t\\r\\n')" if trimmed else spelt
 
 
 def read_links(edges: Table) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """The sources and targets of the staged table ``links``, some rows at a time."""
     for start in range(0, edges.num_rows, _LINKS_AT_ONCE):
-        query = (
-            f"SELECT source, target FROM links WHERE rowid >= {start} AND rowid < {start + _LINKS_AT_ONCE}"
-        )
-        found = edges.connection.execute(query).fetchnumpy()
+        found = edges.arrays("SELECT source, target FROM links", start, _LINKS_AT_ONCE)
         yield found["source"], found["target"]
-
-
-def csv_scan(path: Path, num_columns: int, skip: int = 0) -> str:
-    """What to put after ``FROM`` to read a CSV file, gzipped or not, as text; empty values are null."""
-    with open_bytes(path) as lines:
-        longest = max(len(lines.readline()) for _ in range(skip + 3))
-    columns = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(num_columns))
-    compression = "gzip" if path.suffix == ".gz" else "none"
-    return (
-        f"read_csv({_quote(path)}, header = false, auto_detect = false, columns = {{{columns}}}, "
-        f"delim = ',', quote = '\"', escape = '\"', nullstr = '', skip = {skip}, compression = '{compression}', "
-        f"max_line_size = {max(_LINE_BYTES, 4 * longest)})"
-    )
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -221,23 +227,21 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def check_gzip(path: Path) -> None:
-    """Compare the checksum of a gzipped file, which DuckDB does not.
+    """Compare the checksum of a file if it is gzipped, which DuckDB does not.
 
     Raises:
         DataError: If it is cut short or damaged.
     """
-    if path.suffix != ".gz":
-        return
     try:
         with open_bytes(path) as file:
-            while file.read(1 << 20):
+            while path.suffix == ".gz" and file.read(1 << 20):
                 pass
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: is cut short or damaged ({error}); copy or write it again") from None
 
 
 def explain(path: Path, error: Exception) -> DataError:
-    """Say in one line what DuckDB, or Python, found wrong with a file."""
+    """Say in one line what DuckDB found wrong with a file."""
     reason = str(error)
     short = " ".join(reason.split())[:120]
     if path.suffix == ".parquet":
@@ -250,34 +254,45 @@ def explain(path: Path, error: Exception) -> DataError:
         line, expected, found = ragged.groups()
         what = f"{found} values where the header has {expected}; quote values that contain a comma"
         return DataError(f"{path}, line {line}: {what}")
-    if line := _LINE.search(reason):
+    if place := _LINE.search(reason):
         what = "a quote is not closed" if "unterminated quote" in reason else "cannot be read as CSV"
-        return DataError(f'{path}, line {line[1]}: {what}; quote values as "…", with "" for a quote')
+        return DataError(f'{path}, line {place[1]}: {what}; quote values as "…", with "" for a quote')
     if "invalid state" in reason:
         short = "quotes are broken, or ends of lines are of several kinds"
     return DataError(f"{path}: cannot be read as CSV: {short}")
 
 
 def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
+    import duckdb
+
     try:
         check_gzip(path)
-        with open_bytes(path) as file:
-            magic = file.read(4)
-            file.seek(0)
-            skip, header = next(((n, line) for n, line in enumerate(file, 1) if line.strip()), (0, b""))
+        with open_bytes(path) as lines:
+            magic = lines.read(4)
+            lines.seek(0)
+            skip, header = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (0, b""))
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if path.suffix == ".parquet":
-        found = _open_parquet(connection, path, magic)
-    elif magic == _PARQUET_MAGIC:
-        raise DataError(f"{path}: is a Parquet file; rename it to end in .parquet")
-    else:
-        columns = _csv_columns(path, header)
-        found = TableFile(path, columns, ("VARCHAR",) * len(columns), skip)
-    repeated = [name for name, times in Counter(found.columns).items() if times > 1]
-    if repeated:
-        raise DataError(f"{path}: column {repeated[0]!r} appears twice; rename or drop one of them")
-    return found
+    is_parquet = magic == _PARQUET_MAGIC
+    if is_parquet != (path.suffix == ".parquet"):
+        what = "is a" if is_parquet else "is not a"
+        hint = (
+            "rename it to end in .parquet" if is_parquet else "if it is a CSV file, rename it to end in .csv"
+        )
+        raise DataError(f"{path}: {what} Parquet file; {hint}")
+    try:
+        if is_parquet:
+            found = connection.execute(f"DESCRIBE FROM read_parquet({_quote(path)})").fetchall()
+            file = TableFile(path, tuple(row[0] for row in found), tuple(row[1] for row in found))
+        else:
+            columns = _csv_columns(path, header)
+            file = TableFile(path, columns, ("VARCHAR",) * len(columns), skip)
+    except duckdb.Error as error:
+        raise explain(path, error) from None
+    for name, times in Counter(file.columns).items():
+        if times > 1:
+            raise DataError(f"{path}: column {name!r} appears twice; rename or drop one of them")
+    return file
 
 
 def _csv_columns(path: Path, header: bytes) -> tuple[str, ...]:
@@ -291,23 +306,6 @@ def _csv_columns(path: Path, header: bytes) -> tuple[str, ...]:
         raise DataError(f"{path}: the first line must name the columns: {error}") from None
 
 
-def _open_parquet(connection: DuckDBPyConnection, path: Path, magic: bytes) -> TableFile:
-    import duckdb
-
-    if magic != _PARQUET_MAGIC:
-        raise DataError(f"{path}: is not a Parquet file; if it is a CSV file, rename it to end in .csv")
-    try:
-        found = connection.execute(f"DESCRIBE FROM read_parquet({_quote(path)})").fetchall()
-    except duckdb.Error as error:
-        raise explain(path, error) from None
-    return TableFile(path, tuple(row[0] for row in found), tuple(row[1] for row in found))
-
-
-def _parquet_scan(file: TableFile) -> str:
-    columns = ", ".join(f"c{index}" for index in range(len(file.columns)))
-    return f"read_parquet({_quote(file.path)}) AS file ({columns})"
-
-
 def _quote(path: Path) -> str:
     """Spell a path in SQL; brackets keep DuckDB from taking a character for a pattern."""
     return "'" + re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''") + "'"
@@ -316,16 +314,6 @@ def _quote(path: Path) -> str:
 def _not_utf8(path: Path) -> DataError:
     with open_bytes(path) as lines:
         for number, line in enumerate(lines, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
+            if "\ufffd" in line.decode(errors="replace"):
                 return DataError(f"{path}, line {number}: is not UTF-8 text; save the file as UTF-8")
     return DataError(f"{path}: is not UTF-8 text; save the file as UTF-8")
-
-
-def _with_lines(lines: Any) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a CSV reader, each with the number of lines before it."""
-    before = 0
-    for words in lines:
-        yield before, words
-        before = lines.line_num

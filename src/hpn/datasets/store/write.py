@@ -90,13 +90,12 @@ class StoreWriter:
 
     def append(self, name: str, rows: Array) -> None:
         """Write the next rows of an array."""
-        if name == "x":
+        if name == "x" and rows.dtype != self.features:
             with np.errstate(over="ignore"):
-                stored = rows.astype(self.features, copy=False)
-            if not np.isfinite(stored).all():
+                rows = rows.astype(self.features)
+            if not np.isfinite(rows).all():
                 what = f"features are too large for {self.features}; keep them as float32, or scale them"
                 raise DataError(f"{self.path}: {what}")
-            rows = stored
         if name not in self._files:
             self._files[name] = _GrowingArray(self.part / f"{name}.bin", rows)
         self._files[name].append(rows)
