@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hpn.datasets.ogb import CLASS_ORDERS
+from hpn.datasets.formats.ogb import CLASS_ORDERS
 
 from hpn.datasets import CATALOG, Graph, load_dataset
 from hpn.errors import ConfigError

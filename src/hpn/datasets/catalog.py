@@ -64,62 +64,26 @@ def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
     return DatasetInfo(name, about, (nodes, links, 1703, 5), partial(load_webkb, name), folder)
 
 
-CATALOG = {
-    info.name: info
-    for info in (
-        DatasetInfo(
-            "digits",
-            "handwritten digits, kNN graph",
-            (1797, None, 64, 10),
-            load_digits,
-        ),
-        DatasetInfo(
-            "cora",
-            "machine-learning papers",
-            (2708, 5429, 1433, 7),
-            partial(load_planetoid, "Cora"),
-            "Cora/raw",
-        ),
-        DatasetInfo(
-            "citeseer",
-            "computer-science papers",
-            (3327, 4732, 3703, 6),
-            partial(load_planetoid, "CiteSeer"),
-            "CiteSeer/raw",
-        ),
-        DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
-        _webkb("texas", 183, 325),
-        _webkb("wisconsin", 251, 515),
-        _webkb("cornell", 183, 298),
-        DatasetInfo(
-            "ogbn-arxiv",
-            "arXiv papers",
-            (169343, 1166243, 128, 40),
-            partial(load_ogb, "ogbn-arxiv"),
-            "ogbn_arxiv/raw",
-        ),
-        DatasetInfo(
-            "ogbn-products",
-            "products bought together",
-            (2449029, 61859140, 100, 47),
-            partial(load_ogb, "ogbn-products"),
-            "ogbn_products/raw",
-        ),
-        DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
-        DatasetInfo(
-            "arxiv-like",
-            "synthetic twin of ogbn-arxiv",
-            (169343, 1166243, 128, 40),
-            partial(load_synthetic, preset="arxiv-like"),
-        ),
-        DatasetInfo(
-            "products-like",
-            "synthetic twin of ogbn-products",
-            (2449029, 61859140, 100, 47),
-            partial(load_synthetic, preset="products-like"),
-        ),
-    )
-}
+_ARXIV, _PRODUCTS = (169343, 1166243, 128, 40), (2449029, 61859140, 100, 47)
+_cora, _citeseer = (partial(load_planetoid, name) for name in ("Cora", "CiteSeer"))
+_arxiv, _products = (partial(load_ogb, f"ogbn-{name}") for name in ("arxiv", "products"))
+_like_arxiv = partial(load_synthetic, preset="arxiv-like")
+_like_products = partial(load_synthetic, preset="products-like")
+_INFOS = (
+    DatasetInfo("digits", "handwritten digits, kNN graph", (1797, None, 64, 10), load_digits),
+    DatasetInfo("cora", "machine-learning papers", (2708, 5429, 1433, 7), _cora, "Cora/raw"),
+    DatasetInfo("citeseer", "computer-science papers", (3327, 4732, 3703, 6), _citeseer, "CiteSeer/raw"),
+    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
+    _webkb("texas", 183, 325),
+    _webkb("wisconsin", 251, 515),
+    _webkb("cornell", 183, 298),
+    DatasetInfo("ogbn-arxiv", "arXiv papers", _ARXIV, _arxiv, "ogbn_arxiv/raw"),
+    DatasetInfo("ogbn-products", "products bought together", _PRODUCTS, _products, "ogbn_products/raw"),
+    DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
+    DatasetInfo("arxiv-like", "synthetic twin of ogbn-arxiv", _ARXIV, _like_arxiv),
+    DatasetInfo("products-like", "synthetic twin of ogbn-products", _PRODUCTS, _like_products),
+)
+CATALOG = {info.name: info for info in _INFOS}
 
 
 def default_data_root() -> Path:

@@ -119,7 +119,7 @@ class LinkSorter:
             low = high
 
     def _sorted_keys(self, low: int, high: int, size: int) -> NDArray[np.int64]:
-        """Links from nodes of a range as source - low, target and direction in 31, 31 and 1 bits, in order."""
+        """Links from nodes of a range, in order: source - low, target and direction in 31, 31 and 1 bits."""
         keys, filled = np.empty(size, dtype=np.int64), 0
         for ends in self.blocks():
             for direction, (source, target) in enumerate((ends, ends[::-1])):

@@ -24,6 +24,12 @@ from hpn.datasets.sparse import Normalize, apply_normalize, csr_tensor, to_csr
 
 Array = NDArray[Any]
 
+_TEXT_IDS = ("ids_text", "ids_ends")
+_HEADER = (
+    *("name", "class_names", "num_links", "split_rule", "class_order"),
+    *("feature_names", "column_kinds", "notes"),
+)
+
 
 class Sink(Protocol):
     """Takes what a reader reads.
@@ -150,46 +156,21 @@ def write_graph(sink: Sink, graph: Graph) -> Graph:
 
 def make_header(graph: Graph) -> dict[str, Any]:
     """What a sink is told of a graph beside its arrays, as plain data."""
-    return {
-        "name": graph.name,
-        "num_features": graph.num_features,
-        "num_links": graph.num_links,
-        "class_names": list(graph.class_names),
-        "split_rule": graph.split_rule,
-        "class_order": None if graph.class_order is None else list(graph.class_order),
-        "feature_names": None if graph.feature_names is None else list(graph.feature_names),
-        "column_kinds": graph.column_kinds,
-        "notes": list(graph.notes),
-    }
+    return {name: getattr(graph, name) for name in (*_HEADER, "num_features")}
 
 
 def make_graph(header: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> Graph:
     """Put a graph together from its header and arrays."""
+    told: dict[str, Any] = {name: header[name] for name in _HEADER if name in header}
+    ids = arrays["ids"].numpy() if "ids" in arrays else None
+    if _TEXT_IDS[0] in arrays:
+        ids = unpack_text(*(arrays[name].numpy() for name in _TEXT_IDS))
     if "x" in arrays:
         x = arrays["x"]
     else:
         indptr, columns, values = (arrays[f"x_{part}"] for part in ("indptr", "indices", "values"))
         x = csr_tensor(indptr, columns, values, (len(indptr) - 1, int(header["num_features"])))
-    ids = arrays["ids"].numpy() if "ids" in arrays else None
-    if _TEXT_IDS[0] in arrays:
-        ids = unpack_text(*(arrays[name].numpy() for name in _TEXT_IDS))
-    order, features = header.get("class_order"), header.get("feature_names")
-    return Graph(
-        name=str(header["name"]),
-        x=x,
-        indptr=arrays["indptr"],
-        indices=arrays["indices"],
-        y=arrays["y"],
-        class_names=tuple(str(name) for name in header["class_names"]),
-        num_links=int(header["num_links"]),
-        split_rule=header.get("split_rule", "seeded"),
-        masks=Masks(*(arrays[name].bool() for name in MASKS)) if "train" in arrays else None,
-        class_order=None if order is None else tuple(order),
-        node_ids=ids,
-        feature_names=None if features is None else tuple(features),
-        column_kinds=header.get("column_kinds"),
-        notes=tuple(header.get("notes", ())),
-    )
-
-
-_TEXT_IDS = ("ids_text", "ids_ends")
+    told |= {name: tuple(value) for name, value in told.items() if isinstance(value, list)}
+    told |= {name: arrays[name] for name in ("indptr", "indices", "y")}
+    masks = Masks(*(arrays[name].bool() for name in MASKS)) if "train" in arrays else None
+    return Graph(x=x, masks=masks, node_ids=ids, **told)

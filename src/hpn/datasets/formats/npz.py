@@ -89,7 +89,6 @@ def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "no
             "num_links": counts.links,
             "class_names": list(names),
             "split_rule": "seeded" if masks is None else "given",
-            "class_order": None,
             "feature_names": features,
             "notes": counts.describe(),
         }
@@ -254,31 +253,27 @@ def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:
 
 
 def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) -> tuple[int, int]:
-    path = archive.path
-    key, ndim = ("attr_matrix", 2) if "attr_matrix" in archive else ("attr_data", 1)
+    path, is_dense = archive.path, "attr_matrix" in archive
+    key, ndim = ("attr_matrix", 2) if is_dense else ("attr_data", 1)
     values = archive.read(key)
     if values.dtype.kind not in "iufb" or values.ndim != ndim:
-        raise DataError(
-            f"{path}: {key} is {values.dtype} of shape {values.shape}, "
-            f"expected numbers in {ndim} dimension{'s' * (ndim - 1)}"
-        )
-    indptr, indices = np.zeros(1), np.zeros(0)
-    if key == "attr_matrix":
-        shape = (values.shape[0], values.shape[1])
-    else:
+        dimensions = f"{ndim} dimension{'s' * (ndim - 1)}"
+        what = f"{key} is {values.dtype} of shape {values.shape}, expected numbers in {dimensions}"
+        raise DataError(f"{path}: {what}")
+    matrix: Array | sp.csr_matrix = values
+    shape = values.shape
+    if not is_dense:
         indptr, indices, shape = _read_csr(archive, "attr")
         _check_data(path, values, "attr", len(indices))
+        with np.errstate(over="ignore"):
+            matrix = sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape)
     if shape[0] != num_nodes:
         raise DataError(f"{path}: adj_shape is {(num_nodes,) * 2}, but {shape[0]} nodes have features")
-    check_shape(path.name, shape)
-    if key == "attr_matrix":
-        step = max(1, _BLOCK_VALUES // shape[1])
-        for start in range(0, num_nodes, step):
-            writer.append(values[start : start + step])
-    else:
-        with np.errstate(over="ignore"):
-            writer.append(sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape))
-    return shape
+    check_shape(path.name, (shape[0], shape[1]))
+    step = max(1, _BLOCK_VALUES // shape[1]) if is_dense else num_nodes
+    for start in range(0, num_nodes, step):
+        writer.append(matrix[start : start + step])
+    return shape[0], shape[1]
 
 
 def _write_node_ids(archive: _Archive, sink: Sink, num_nodes: int) -> None:

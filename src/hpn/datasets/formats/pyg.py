@@ -45,13 +45,8 @@ PLANETOID_SHA256 = {
 }
 PLANETOID_CLASSES = {
     "Cora": (
-        "Theory",
-        "Reinforcement_Learning",
-        "Genetic_Algorithms",
-        "Neural_Networks",
-        "Probabilistic_Methods",
-        "Case_Based",
-        "Rule_Learning",
+        *("Theory", "Reinforcement_Learning", "Genetic_Algorithms", "Neural_Networks"),
+        *("Probabilistic_Methods", "Case_Based", "Rule_Learning"),
     ),
     "CiteSeer": ("Agents", "AI", "DB", "IR", "ML", "HCI"),
 }

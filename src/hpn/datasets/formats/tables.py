@@ -67,14 +67,14 @@ def load_tables(
 
     Args:
         path: A folder with ``nodes.csv`` and ``edges.csv`` (or ``.csv.gz``, ``.parquet``), or with
-            several files of a table, ``nodes-*.parquet`` or ``nodes/*.csv``; or a nodes table, the edges table
-            next to it under the same name with ``edges`` for ``nodes``.
+            several files of a table, ``nodes-*.parquet`` or ``nodes/*.csv``; or a nodes table, the edges
+            table beside it under the same name with ``edges`` for ``nodes``.
         sink: Where the graph goes; by default into memory.
         normalize: How to scale the features.
         text: Columns to read as text, with commas between them.
         missing: What to do about missing numbers: refuse the table, or fill them with the mean of their
             column or with zero.
-        unknown_edges: What to do about edges whose ends are not in the nodes table: refuse or drop them.
+        unknown_edges: What to do about edges with ends that are not in the nodes table: refuse or drop them.
         kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of
             another graph; by default that is found out.
 
@@ -111,7 +111,6 @@ def load_tables(
             "num_links": counts.links,
             "class_names": class_names,
             "split_rule": "given" if is_split else "seeded",
-            "class_order": None,
             "feature_names": features.names,
             "column_kinds": features.kinds,
             "notes": features.notes + notes + counts.describe(),
@@ -263,23 +262,18 @@ def _join_links(
     [(are_positions,)] = nodes.query("SELECT bool_and(id::VARCHAR = rowid::VARCHAR) FROM nodes")
     nodes.query("CREATE TABLE places AS SELECT id, rowid::INTEGER AS place FROM nodes")
     nodes.query("DROP TABLE nodes")
-    if are_positions and as_key is _as_whole:
-        # Nothing to look up; it takes half the time.
-        known = f"BETWEEN 0 AND {nodes.num_rows - 1}"
-        keys = {end: (lambda file, c=column: as_key(file, c)) for end, column in ends.items()}
-        edges.stage(
-            "links",
-            lambda file: [
-                f"CASE WHEN {key(file)} {known} THEN {key(file)}::INTEGER END AS {end}"
-                for end, key in keys.items()
-            ],
-        )
-    else:
-        edges.stage(
-            "links",
-            lambda _: ["a.place AS source", "b.place AS target"],
-            lambda file: _join(as_key(file, ends["source"]), as_key(file, ends["target"])),
-        )
+    is_direct = are_positions and as_key is _as_whole  # nothing to look up, which takes half the time
+    known = f"BETWEEN 0 AND {nodes.num_rows - 1}"
+
+    def find_ends(file: TableFile) -> list[str]:
+        keys = {end: as_key(file, column) for end, column in ends.items()}
+        return [f"CASE WHEN {key} {known} THEN {key}::INTEGER END AS {end}" for end, key in keys.items()]
+
+    edges.stage(
+        "links",
+        lambda file: find_ends(file) if is_direct else ["a.place AS source", "b.place AS target"],
+        lambda file: "" if is_direct else _join(*(as_key(file, ends[end]) for end in ("source", "target"))),
+    )
     unknown = "source IS NULL OR target IS NULL"
     [(number,)] = nodes.query(f"SELECT count(*) FROM links WHERE {unknown}")
     if number and unknown_edges == "error":

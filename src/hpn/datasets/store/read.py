@@ -48,6 +48,7 @@ def open_store(path: Path, *, verify: bool = True) -> Graph:
         arrays = {name: _map_array(path, name, entry, verify) for name, entry in header["arrays"].items()}
         graph = make_graph(header, arrays)
         lengths = [len(graph.indptr) - 1, len(graph.y)]
+        len(graph.class_names)
         lengths += [] if graph.node_ids is None else [len(graph.node_ids)]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"{HEADER} does not fit the arrays: {error!r}") from None

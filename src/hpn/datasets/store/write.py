@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class StoreWriter:
         self.is_finished = False
         self._progress = progress
         self._advance: Advance = lambda _: None
-        self._files: dict[str, _GrowingArray] = {}
+        self._files: dict[str, _ArrayFile] = {}
 
     def __enter__(self) -> StoreWriter:
         if self.path.exists():
@@ -97,7 +97,7 @@ class StoreWriter:
                 what = f"features are too large for {self.features}; keep them as float32, or scale them"
                 raise DataError(f"{self.path}: {what}")
         if name not in self._files:
-            self._files[name] = _GrowingArray(self.part / f"{name}.bin", rows)
+            self._files[name] = _ArrayFile(self.part / f"{name}.bin", rows)
         self._files[name].append(rows)
 
     def finish(self, header: Mapping[str, Any]) -> Graph:
@@ -105,11 +105,11 @@ class StoreWriter:
         for file in self._files.values():
             file.close()
         shutil.rmtree(self.part / "scratch")
+        arrays = {name: file[:].bool() if name in MASKS else file for name, file in self._files.items()}
         entries = {name: file.describe() for name, file in self._files.items()}
-        written = {name: _WrittenArray(file.path, entries[name]) for name, file in self._files.items()}
-        arrays = {name: array[:].bool() if name in MASKS else array for name, array in written.items()}
-        content = {"kind": KIND, "version": VERSION, **header, "arrays": entries}
-        rest = header["class_names"], header["split_rule"], header["class_order"]
+        # As it is read again, so that the hash of the header is that of what is read.
+        content = json.loads(json.dumps({"kind": KIND, "version": VERSION, **header, "arrays": entries}))
+        rest = (content.get(name) for name in ("class_names", "split_rule", "class_order"))
         content["fingerprint"] = hash_arrays(arrays, *rest)
         content["fingerprint_of"] = hash_header(content)
         (self.part / HEADER).write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
@@ -133,37 +133,13 @@ def write_store(graph: Graph, path: Path, *, features: FeatureType = "float32") 
         return write_graph(store, graph)
 
 
-class _GrowingArray:
-    """An array that grows on disk, with its checksum so far."""
+class _ArrayFile:
+    """An array that grows on disk; slices of it are read, not mapped, so that to hash it takes no memory."""
 
     def __init__(self, path: Path, like: Array) -> None:
-        self.path, self.dtype, self.row = path, like.dtype, like.shape[1:]
-        self.count, self._checksum = 0, 0
-        self._file: IO[bytes] = path.open("wb")
-
-    def append(self, rows: Array) -> None:
-        content = np.ascontiguousarray(rows, dtype=self.dtype)
-        self._file.write(content.data)
-        if content.size:
-            self._checksum = zlib.crc32(content.reshape(-1).view(np.uint8).data, self._checksum)
-        self.count += len(content)
-
-    def close(self) -> None:
-        with suppress(ValueError):
-            self._file.close()
-
-    def describe(self) -> dict[str, Any]:
-        """Make its entry in the header."""
-        return {"dtype": self.dtype.str, "shape": [self.count, *self.row], "crc32": self._checksum}
-
-
-class _WrittenArray:
-    """An array on disk of which slices are read, not mapped, so that to hash it takes no memory."""
-
-    def __init__(self, path: Path, entry: Mapping[str, Any]) -> None:
-        self.path, self.shape = path, tuple(entry["shape"])
-        self._numbers = np.dtype(entry["dtype"])
-        self.dtype = torch.from_numpy(np.empty(0, self._numbers)).dtype
+        self._path, self._numbers, self.shape = path, like.dtype, (0, *like.shape[1:])
+        self.dtype = torch.from_numpy(np.empty(0, like.dtype)).dtype
+        self._checksum, self._file = 0, path.open("wb")
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -172,5 +148,19 @@ class _WrittenArray:
         start, stop, _ = rows.indices(len(self))
         width = math.prod(self.shape[1:])
         offset, count = start * width * self._numbers.itemsize, (stop - start) * width
-        read = np.fromfile(self.path, self._numbers, count, offset=offset)
+        read = np.fromfile(self._path, self._numbers, count, offset=offset)
         return torch.from_numpy(read.reshape(-1, *self.shape[1:]))
+
+    def append(self, rows: Array) -> None:
+        content = np.ascontiguousarray(rows, dtype=self._numbers)
+        self._file.write(content.data)
+        if content.size:
+            self._checksum = zlib.crc32(content.reshape(-1).view(np.uint8).data, self._checksum)
+        self.shape = (len(self) + len(content), *self.shape[1:])
+
+    def close(self) -> None:
+        with suppress(ValueError):
+            self._file.close()
+
+    def describe(self) -> dict[str, Any]:
+        return {"dtype": self._numbers.str, "shape": self.shape, "crc32": self._checksum}
