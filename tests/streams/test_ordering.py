@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hpn.datasets.formats.ogb import CLASS_ORDERS
 
 from hpn.datasets import CATALOG, Graph, load_dataset
+from hpn.datasets.formats.ogb import CLASS_ORDERS
 from hpn.errors import ConfigError
 from hpn.streams import plan_tasks
 

@@ -84,14 +84,14 @@ class TableFeatures:
             known = f"{nearest(name, self.columns)}there are: {', '.join(self.columns[:8])}"
             raise ConfigError(f"no feature column {name!r}; {known}")
         expected = self.columns if kinds is None else list(kinds)
-        for name in expected + self.columns:
-            if name not in self.columns:
+        for name in sorted({*expected} ^ {*self.columns}):
+            if name in expected:
                 raise nodes.error(f"has no feature column {name!r}, which is expected; add it")
-            if name not in expected:
-                raise nodes.error(f"has a feature column {name!r}, which is not expected; drop it")
+            raise nodes.error(f"has a feature column {name!r}, which is not expected; drop it")
         self.kinds: dict[str, Kind] = {**(kinds or {}), **dict.fromkeys(text, "text")}
         self.notes: list[str] = []
         self._nodes, self._missing, self._order = nodes, missing, expected
+        self._index = {name: index for index, name in enumerate(self.columns)}
         self._is_list, self._width = self._find_list(), len(self.columns)
         self._words: dict[str, str] = {}
 
@@ -223,7 +223,7 @@ class TableFeatures:
             found = self._nodes.arrays("SELECT unnest(x) AS x FROM nodes", start, step)["x"]
             numbers = np.ma.filled(found, np.nan).reshape(-1, self._width)
             for name in self._words:
-                column = numbers[:, self.columns.index(name)]
+                column = numbers[:, self._index[name]]
                 if self.kinds[name] == "boolean":
                     words = self._read_words(name, start, len(numbers))
                     values = [_BOOLEANS.get(word.lower(), np.nan) for word in words]
@@ -249,11 +249,11 @@ class TableFeatures:
         kinds = set(self.kinds.values())
         if not kinds & _HASHED:
             is_ordered = self._is_list or self._order == self.columns
-            return numbers if is_ordered else numbers[:, [self.columns.index(name) for name in self._order]]
+            return numbers if is_ordered else numbers[:, [self._index[name] for name in self._order]]
         parts: list[Any] = []
         for name, kind in self.kinds.items():
             words = self._read_words(name, start, len(numbers)) if kind in _HASHED else []
-            index = self.columns.index(name)
+            index = self._index[name]
             part = hash_categories(name, words) if words else numbers[:, index : index + 1]
             parts.append(hash_text(words) if kind == "text" else part)
         return sp.csr_matrix(sp.hstack(parts)) if "text" in kinds else np.hstack(parts)

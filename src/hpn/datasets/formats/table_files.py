@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -84,8 +85,12 @@ class TableFile:
 
     def column(self, name: str) -> tuple[str, str]:
         """What a column is called in :attr:`scan`, and its type."""
-        index = self.columns.index(name)
-        return f"c{index}", self.types[index]
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[str, str]]:
+        places = [f"c{index}" for index in range(len(self.columns))]
+        return dict(zip(self.columns, zip(places, self.types, strict=True), strict=True))
 
     def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
         """Make an error that says where in the file it is; ``row`` counts from 0."""
