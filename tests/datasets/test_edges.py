@@ -31,6 +31,7 @@ def test_links_become_undirected_simple_and_sorted(
     links = np.random.default_rng(seed).integers(0, nodes, (2, count))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edges, "SORTED_AT_ONCE", at_once)
+        patch.setattr(edges, "_CHUNK", 3)
         sorter, (indptr, indices) = sort(links, nodes, pieces)
     pairs = {(a, b) for a, b in links.T.tolist() if a != b}
     both = sorted(pairs | {(b, a) for a, b in pairs})

@@ -21,6 +21,7 @@ SORTED_AT_ONCE = 1 << 25
 """Entries sorted in memory at once, 8 bytes each."""
 
 _MAX_NODES = 1 << 31
+_CHUNK = 1 << 20
 
 
 @dataclass
@@ -94,13 +95,15 @@ class LinkSorter:
         """The neighbours of node 0, of node 1, …, some nodes at a time."""
         yield np.empty(0, dtype=np.int32)
         for low, high, size in self._ranges():
-            keys = self._sorted_keys(low, high, size)
-            # The last bit is the direction, and the same pair in both directions is one edge.
-            self.counts.pairs += int(np.count_nonzero(_is_new(keys) & (keys & 1 == 0)))
-            keys >>= 1
-            keys = keys[_is_new(keys)]
-            self.degree[low:high] = np.bincount(keys >> 31, minlength=high - low)
-            yield (keys & (_MAX_NODES - 1)).astype(np.int32)
+            keys, last = self._sorted_keys(low, high, size), np.int64(-2)
+            for start in range(0, len(keys), _CHUNK):
+                part = keys[start : start + _CHUNK]
+                before, last = np.concatenate([[last], part[:-1]]), part[-1]
+                # The last bit is the direction, and the same pair in both directions is one edge.
+                self.counts.pairs += int(np.count_nonzero((part != before) & (part & 1 == 0)))
+                edges = part[part >> 1 != before >> 1] >> 1
+                self.degree[low:high] += np.bincount(edges >> 31, minlength=high - low)
+                yield (edges & (_MAX_NODES - 1)).astype(np.int32)
         self.counts.edges = int(self.degree.sum()) // 2
 
     def _ranges(self) -> Iterator[tuple[int, int, int]]:
@@ -153,10 +156,3 @@ def compress_links(links: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     sorter = LinkSorter(num_nodes, len(source), lambda: [(source, target)])
     indices = np.concatenate(list(sorter.rows()))
     return torch.from_numpy(sorter.indptr), torch.from_numpy(indices)
-
-
-def _is_new(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of sorted keys differ from the one before."""
-    is_new = np.ones(len(keys), dtype=np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
-    return is_new
