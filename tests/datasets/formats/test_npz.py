@@ -220,7 +220,7 @@ BAD_ARRAYS = {
     "names are numbers": ({"class_names": [1, 2]}, "class_names is int64"),
     "nan label": ({"labels": [0, 1, NAN, 1, 0]}, "labels[2] is nan"),
     "one-hot labels": ({"labels": np.eye(5, dtype=int)}, "labels has shape (5, 5)"),
-    "one-hot words": ({"labels": np.full((5, 5), "a")}, "labels has shape (5, 5)"),
+    "one-hot words": ({"labels": np.full((5, 5), "a")}, "labels is <U1 of shape (5, 5)"),
     "no text label": ({"labels": [""] * 5}, "no node has a label"),
     "text labels and names": (
         {"labels": list("abcde"), "class_names": ["a"]},

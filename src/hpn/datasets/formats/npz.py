@@ -21,6 +21,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,9 +71,11 @@ def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "no
     with _open_archive(path) as archive:
         sink.begin(archive.num_bytes)
         num_nodes, blocks = _read_links(archive)
+        counts = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
+        blocks.clear()
         y, class_names = _read_labels(archive)
         masks = _read_masks(archive)
-        shape = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
+        num_features = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
         names = check_labels(path.name, y, num_nodes, class_names)
         sink.append("y", y.numpy())
         if masks is not None:
@@ -80,12 +83,13 @@ def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "no
             for part in MASKS:
                 sink.append(part, getattr(masks, part).numpy().view(np.uint8))
         _write_node_ids(archive, sink, num_nodes)
-        counts = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
-        features = _read_text(archive, "feature_names", shape[1], "features")
+        features = archive.read_text("feature_names") if "feature_names" in archive.members else None
+        if features is not None and len(features) != num_features:
+            raise archive.error(f"feature_names has {len(features)} names for {num_features} features")
     return sink.finish(
         {
             "name": path.name,
-            "num_features": shape[1],
+            "num_features": num_features,
             "num_links": counts.links,
             "class_names": list(names),
             "split_rule": "seeded" if masks is None else "given",
@@ -107,8 +111,8 @@ class _Archive:
     def num_bytes(self) -> int:
         return sum(self.file.getinfo(member).compress_size for member in self.members.values())
 
-    def __contains__(self, key: str) -> bool:
-        return key in self.members
+    def error(self, message: str) -> DataError:
+        return DataError(f"{self.path}: {message}")
 
     def read(self, key: str) -> Array:
         """Read an array, checked against its checksum."""
@@ -117,20 +121,40 @@ class _Archive:
             content = io.BytesIO(self.file.read(self.members[key]))
             array: Array = np.lib.format.read_array(content, allow_pickle=False)
         except (*_BAD_MEMBER, *_BAD_ARRAY) as error:
+            what = f"is damaged ({' '.join(str(error).split())[:100]}); copy or write the file anew"
             if "allow_pickle" in str(error):
-                raise DataError(
-                    f"{self.path}: {key} holds pickled Python objects, which are never loaded; "
-                    "save it as an array of numbers or of text (dtype=str)"
-                ) from None
-            reason = " ".join(str(error).split())[:100]
-            raise DataError(
-                f"{self.path}: {key} is damaged ({reason}); copy or write the file anew"
-            ) from None
+                what = (
+                    "holds pickled Python objects, which are never loaded; save numbers or text (dtype=str)"
+                )
+            raise self.error(f"{key} {what}") from None
         return array
 
-    def whole_numbers(self, key: str) -> NDArray[np.int64]:
+    def read_whole(self, key: str) -> NDArray[np.int64]:
         """Read a row of whole numbers."""
-        return _whole_numbers(self.path, key, self.read(key))
+        array = self.read(key)
+        if array.dtype.kind not in "iufb":
+            raise self.error(f"{key} holds {array.dtype}, expected whole numbers")
+        if array.ndim != 1:
+            raise self.error(f"{key} has shape {array.shape}, expected one dimension")
+        if array.dtype.kind in "fu":
+            value = array.astype(np.float64)
+            wrong = ~((np.floor(value) == value) & (np.abs(value) < _MAX_WHOLE))
+            if wrong.any():
+                at = int(wrong.argmax())
+                raise self.error(f"{key}[{at}] is {array[at]}, expected a whole number")
+        return array.astype(np.int64)
+
+    def read_text(self, key: str) -> list[str]:
+        """Read a row of text."""
+        array = self.read(key)
+        if array.dtype.kind != "U" or array.ndim != 1:
+            raise self.error(f"{key} is {array.dtype} of shape {array.shape}, expected a row of text")
+        try:
+            words = [str(word) for word in array]
+            "".join(words).encode()
+        except (SystemError, ValueError):
+            raise self.error(f"{key} holds characters that do not exist") from None
+        return words
 
 
 @contextmanager
@@ -158,9 +182,8 @@ def _choose_arrays(path: Path, found: Collection[str]) -> list[str]:
     if missing:
         if missing[-len(features) :] == list(_SPARSE_FEATURES):
             missing[-len(features) :] = [f"attr_matrix (or {', '.join(_SPARSE_FEATURES)})"]
-        raise DataError(
-            f"{path}: missing {', '.join(missing)}; found: {', '.join(sorted(found)) or 'nothing'}"
-        )
+        there = ", ".join(sorted(found)) or "nothing"
+        raise DataError(f"{path}: missing {', '.join(missing)}; found: {there}")
     return [*_REQUIRED, *features, *(key for key in _OPTIONAL if key in found)]
 
 
@@ -168,158 +191,102 @@ def _read_links(archive: _Archive) -> tuple[int, list[tuple[Array, Array]]]:
     """The number of nodes, and the links between them."""
     indptr, indices, shape = _read_csr(archive, "adj")
     if shape[0] != shape[1]:
-        raise DataError(f"{archive.path}: adj_shape is {shape}; the adjacency matrix must be square")
-    if "adj_data" in archive:
-        _check_data(archive.path, archive.read("adj_data"), "adj", len(indices))
+        raise archive.error(f"adj_shape is {shape}; the adjacency matrix must be square")
+    if "adj_data" in archive.members:
+        _check_data(archive, archive.read("adj_data"), "adj", len(indices))
     return shape[0], [(np.repeat(np.arange(shape[0]), np.diff(indptr)), indices)]
 
 
 def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, int]]:
     """Return ``indptr``, ``indices`` and the shape, known to fit each other."""
     indptr, indices, size = (
-        archive.whole_numbers(f"{prefix}_{part}") for part in ("indptr", "indices", "shape")
+        archive.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape")
     )
-    rows, columns = _check_rows(archive.path, prefix, indptr, size, len(indices))
+    if len(size) != 2 or size.min() < 0:
+        raise archive.error(f"{prefix}_shape is {size.tolist()}; expected two counts")
+    rows, columns = int(size[0]), int(size[1])
+    if len(indptr) != rows + 1:
+        needed = f"{rows} rows ({prefix}_shape) need {rows + 1}"
+        raise archive.error(f"{prefix}_indptr has {len(indptr)} entries; {needed}")
+    if indptr[0] != 0 or indptr[-1] != len(indices):
+        needed = f"with {len(indices)} {prefix}_indices it must run from 0 to {len(indices)}"
+        raise archive.error(f"{prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; {needed}")
+    falls = np.diff(indptr) < 0
+    if falls.any():
+        raise archive.error(f"{prefix}_indptr falls after row {falls.argmax()}; it must never fall")
     outside = (indices < 0) | (indices >= columns)
     if outside.any():
         at = int(outside.argmax())
         row = int(np.searchsorted(indptr, at, side="right")) - 1
         what = "an edge to a node" if prefix == "adj" else "a column"
-        raise DataError(
-            f"{archive.path}: {prefix}_indices has {what} {indices[at]} in row {row}; "
-            f"{prefix}_shape allows 0 to {columns - 1}"
-        )
+        allowed = f"{prefix}_shape allows 0 to {columns - 1}"
+        raise archive.error(f"{prefix}_indices has {what} {indices[at]} in row {row}; {allowed}")
     return indptr, indices, (rows, columns)
 
 
-def _check_rows(path: Path, prefix: str, indptr: Array, size: Array, num_indices: int) -> tuple[int, int]:
-    """Make sure that the rows of a sparse matrix fit its shape and the number of its columns; give the shape.
-
-    Raises:
-        DataError: If they do not.
-    """
-    if len(size) != 2 or size.min() < 0:
-        raise DataError(f"{path}: {prefix}_shape is {size.tolist()}; expected two counts")
-    rows, columns = int(size[0]), int(size[1])
-    if len(indptr) != rows + 1:
-        raise DataError(
-            f"{path}: {prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}"
-        )
-    if indptr[0] != 0 or indptr[-1] != num_indices:
-        raise DataError(
-            f"{path}: {prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; "
-            f"with {num_indices} {prefix}_indices it must run from 0 to {num_indices}"
-        )
-    falls = np.diff(indptr) < 0
-    if falls.any():
-        raise DataError(f"{path}: {prefix}_indptr falls after row {falls.argmax()}; it must never fall")
-    return rows, columns
-
-
-def _check_data(path: Path, data: Array, prefix: str, expected: int) -> None:
+def _check_data(archive: _Archive, data: Array, prefix: str, expected: int) -> None:
     if data.shape != (expected,):
-        raise DataError(f"{path}: {prefix}_data has shape {data.shape}, expected ({expected},)")
-
-
-def _whole_numbers(path: Path, key: str, array: Array) -> NDArray[np.int64]:
-    if array.dtype.kind not in "iufb":
-        raise DataError(f"{path}: {key} holds {array.dtype}, expected whole numbers")
-    if array.ndim != 1:
-        raise DataError(f"{path}: {key} has shape {array.shape}, expected one dimension")
-    if array.dtype.kind in "fu":
-        value = array.astype(np.float64)
-        wrong = ~((np.floor(value) == value) & (np.abs(value) < _MAX_WHOLE))
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise DataError(f"{path}: {key}[{at}] is {array[at]}, expected a whole number")
-    return array.astype(np.int64)
+        raise archive.error(f"{prefix}_data has shape {data.shape}, expected ({expected},)")
 
 
 def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:
     """The class of each node, and the names of the classes if they have any."""
-    path, labels = archive.path, archive.read("labels")
-    if labels.dtype.kind == "U" and "class_names" not in archive:
-        words = _spell(path, "labels", labels)
+    is_named = "class_names" in archive.members
+    if not is_named and archive.read("labels").dtype.kind == "U":
+        words = archive.read_text("labels")
         names = sorted(set(words) - {""})
         number = {name: index for index, name in enumerate(names)}
         return torch.tensor([number.get(word, UNLABELLED) for word in words], dtype=torch.int64), names
-    numbers = _whole_numbers(path, "labels", labels)
-    if "class_names" in archive:
-        return torch.from_numpy(numbers), _read_text(archive, "class_names")
-    if numbers.max(initial=0) >= _MAX_CLASSES:
-        at = int(numbers.argmax())
-        raise DataError(f"{path}: labels[{at}] is {numbers[at]}; number the classes from 0 up")
-    return torch.from_numpy(numbers), None
+    labels = archive.read_whole("labels")
+    if not is_named and labels.max(initial=0) >= _MAX_CLASSES:
+        at = int(labels.argmax())
+        raise archive.error(f"labels[{at}] is {labels[at]}; number the classes from 0 up")
+    return torch.from_numpy(labels), archive.read_text("class_names") if is_named else None
 
 
-def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) -> tuple[int, int]:
-    path, is_dense = archive.path, "attr_matrix" in archive
+def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) -> int:
+    is_dense = "attr_matrix" in archive.members
     key, ndim = ("attr_matrix", 2) if is_dense else ("attr_data", 1)
     values = archive.read(key)
     if values.dtype.kind not in "iufb" or values.ndim != ndim:
-        dimensions = f"{ndim} dimension{'s' * (ndim - 1)}"
-        what = f"{key} is {values.dtype} of shape {values.shape}, expected numbers in {dimensions}"
-        raise DataError(f"{path}: {what}")
+        expected = f"expected numbers in {ndim} dimension{'s' * (ndim - 1)}"
+        raise archive.error(f"{key} is {values.dtype} of shape {values.shape}, {expected}")
     matrix: Array | sp.csr_matrix = values
     shape = values.shape
     if not is_dense:
         indptr, indices, shape = _read_csr(archive, "attr")
-        _check_data(path, values, "attr", len(indices))
+        _check_data(archive, values, "attr", len(indices))
         with np.errstate(over="ignore"):
             matrix = sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape)
     if shape[0] != num_nodes:
-        raise DataError(f"{path}: adj_shape is {(num_nodes,) * 2}, but {shape[0]} nodes have features")
-    check_shape(path.name, (shape[0], shape[1]))
+        raise archive.error(f"adj_shape is {(num_nodes,) * 2}, but {shape[0]} nodes have features")
+    check_shape(archive.path.name, (shape[0], shape[1]))
     step = max(1, _BLOCK_VALUES // shape[1]) if is_dense else num_nodes
     for start in range(0, num_nodes, step):
         writer.append(matrix[start : start + step])
-    return shape[0], shape[1]
+    return int(shape[1])
 
 
 def _write_node_ids(archive: _Archive, sink: Sink, num_nodes: int) -> None:
-    if "node_ids" not in archive:
+    if "node_ids" not in archive.members:
         return
     array = archive.read("node_ids")
     if array.dtype.kind not in "iuU" or array.shape != (num_nodes,):
-        raise DataError(
-            f"{archive.path}: node_ids is {array.dtype} of shape {array.shape}, "
-            f"expected {num_nodes} whole numbers or texts"
-        )
-    ids = read_ids(np.array(_spell(archive.path, "node_ids", array)) if array.dtype.kind == "U" else array)
-    if len(set(ids.tolist())) < num_nodes:
-        value, times = np.unique(ids, return_counts=True)
-        raise DataError(f"{archive.path}: node_ids has {value.tolist()[times.argmax()]!r} more than once")
+        expected = f"expected {num_nodes} whole numbers or texts"
+        raise archive.error(f"node_ids is {array.dtype} of shape {array.shape}, {expected}")
+    ids = read_ids(archive.read_text("node_ids") if array.dtype.kind == "U" else array)
+    for value, times in Counter(ids.tolist()).most_common(1):
+        if times > 1:
+            raise archive.error(f"node_ids has {value!r} more than once; every node needs its own")
     write_ids(sink, ids)
 
 
-def _read_text(archive: _Archive, key: str, number: int | None = None, what: str = "") -> list[str] | None:
-    if key not in archive:
-        return None
-    path, array = archive.path, archive.read(key)
-    if array.dtype.kind != "U" or array.ndim != 1:
-        raise DataError(f"{path}: {key} is {array.dtype} of shape {array.shape}, expected a row of text")
-    if number is not None and len(array) != number:
-        raise DataError(f"{path}: {key} has {len(array)} names for {number} {what}")
-    return _spell(path, key, array)
-
-
-def _spell(path: Path, key: str, array: Array) -> list[str]:
-    if array.ndim != 1:
-        raise DataError(f"{path}: {key} has shape {array.shape}, expected one dimension")
-    try:
-        words = [str(word) for word in array]
-        "".join(words).encode()
-    except (SystemError, ValueError):
-        raise DataError(f"{path}: {key} holds characters that do not exist") from None
-    return words
-
-
 def _read_masks(archive: _Archive) -> Masks | None:
-    given = {key: torch.from_numpy(_read_mask(archive, key)) for key in _MASKS if key in archive}
+    given = {key: torch.from_numpy(_read_mask(archive, key)) for key in _MASKS if key in archive.members}
     if not given:
         return None
     if "train_mask" not in given or "test_mask" not in given:
-        raise DataError(f"{archive.path}: has {', '.join(given)}; give train_mask and test_mask, or no mask")
+        raise archive.error(f"has {', '.join(given)}; give train_mask and test_mask, or no mask")
     train = given["train_mask"]
     return Masks(train, given.get("val_mask", torch.zeros_like(train)), given["test_mask"])
 
@@ -327,9 +294,9 @@ def _read_masks(archive: _Archive) -> Masks | None:
 def _read_mask(archive: _Archive, key: str) -> NDArray[np.bool_]:
     array = archive.read(key)
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{archive.path}: {key} holds {array.dtype}, expected Booleans or 0 and 1")
+        raise archive.error(f"{key} holds {array.dtype}, expected Booleans or 0 and 1")
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         at = int(wrong.argmax())
-        raise DataError(f"{archive.path}: {key}[{at}] is {array.flat[at]}, expected Booleans or 0 and 1")
+        raise archive.error(f"{key}[{at}] is {array.flat[at]}, expected Booleans or 0 and 1")
     return array.astype(np.bool_)

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import math
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +32,7 @@ from hpn.datasets.formats.table_files import (
     open_table,
     read_links,
 )
-from hpn.datasets.graph import UNLABELLED, Graph, check_labels
+from hpn.datasets.graph import Graph, check_labels
 from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_links
 from hpn.errors import ConfigError, DataError, nearest
 
@@ -53,6 +51,7 @@ CLASS_ORDERS = {
     ),
 }
 # fmt: on
+_MAX_CLASSES = 1 << 16
 _FILES = tuple(
     f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
 )
@@ -80,17 +79,16 @@ def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
         edges, nodes, labels, node_count, edge_count = tables.values()
         sink.begin(nodes.num_bytes + edges.num_bytes)
         num_nodes, num_links = _read_count(node_count), _read_count(edge_count)
-        y = torch.from_numpy(_read_labels(labels))
-        class_names = check_labels(
-            name, y, len(y), _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
-        )
+        y = torch.from_numpy(_read_numbers(labels, "a class number", _MAX_CLASSES))
+        known = _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
+        class_names = check_labels(name, y, len(y), known)
         sink.append("y", y.numpy())
         features = TableFeatures(nodes, set(), kinds=dict.fromkeys(nodes.columns, "number"))
         nodes.stage("nodes", lambda file: [features.staged(file)])
         for table, found, what in ((labels, len(y), "labels"), (nodes, nodes.num_rows, "features")):
             _check_count(table, found, num_nodes, f"nodes have {what}", "num-node-list.csv.gz")
         features.write(FeatureWriter(sink, name), sink)
-        connection.execute("DROP TABLE nodes")
+        nodes.query("DROP TABLE nodes")
         _stage_links(edges, name, num_nodes)
         _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
         counts = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
@@ -144,7 +142,7 @@ def ogb_url(name: str) -> str:
         raise ConfigError(f"no OGB data set {name!r}; {nearest(name, CLASS_ORDERS)}known: {known}")
     package = importlib.util.find_spec("ogb")
     if package is None or not package.submodule_search_locations:
-        raise _not_installed(name)
+        raise ConfigError(f"{name} needs the ogb package; run: pip install 'hpn[ogb]'")
     listed = Path(package.submodule_search_locations[0]) / "nodeproppred" / "master.csv"
     with listed.open(newline="", encoding="utf-8") as file:
         rows = {row[""]: row for row in csv.DictReader(file)}
@@ -161,14 +159,9 @@ def _download(name: str, url: str, folder: Path) -> None:
                 packed.extractall(scratch)
             (Path(scratch) / archive.stem).rename(folder)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
-        raise DataError(
-            f"{archive}: cannot be unpacked into {folder} ({error}); delete it to download it again"
-        ) from None
+        what = f"cannot be unpacked into {folder} ({error}); delete it to download it again"
+        raise DataError(f"{archive}: {what}") from None
     archive.unlink()
-
-
-def _not_installed(name: str) -> ConfigError:
-    return ConfigError(f"{name} needs the ogb package; run: pip install 'hpn[ogb]'")
 
 
 def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
@@ -181,21 +174,21 @@ def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
     return Table(connection, [TableFile(path, columns, ("VARCHAR",) * len(columns))])
 
 
-def _read_numbers(table: Table, what: str) -> Iterator[int | None]:
-    """The whole numbers in the only column of a table; ``None`` where there is none."""
-    name = "numbers"
-    table.connection.execute(f"DROP TABLE IF EXISTS {name}")
-    table.stage(name, lambda _: ["c0 AS word", "TRY_CAST(c0 AS DOUBLE) AS number"])
-    for row, (word, number) in enumerate(table.connection.execute(f"SELECT * FROM {name}").fetchall()):
-        if word is not None and (number is None or number % 1 > 0):
-            raise table.error(f"{word!r} is not {what}; unpack the archive again", row=row)
-        yield None if number is None or math.isnan(number) else int(number)
+def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
+    """The whole numbers in the first column of a table, -1 where there is none."""
+    table.stage("numbers", lambda _: ["c0 AS word", "TRY_CAST(c0 AS DOUBLE) AS number"])
+    right = f"isnan(number) OR (number = floor(number) AND abs(number) < {limit})"
+    query = f"SELECT rowid, word FROM numbers WHERE NOT coalesce({right}, word IS NULL) LIMIT 1"
+    for row, word in table.query(query):
+        raise table.error(f"{word!r} is not {what}; unpack the archive again", row=row)
+    number = "coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS number"
+    return table.arrays(f"SELECT {number} FROM numbers", 0, table.num_rows)["number"]
 
 
 def _read_count(table: Table) -> int:
     """Read how many nodes or edges the first graph, which is the only one, has."""
-    found = next(_read_numbers(table, "a count"), None)
-    if found is None or found < 0:
+    found = int(_read_numbers(table, "a count", 1 << 53)[0])
+    if found < 0:
         raise table.error(f"expected a count, found {found}; unpack the archive again")
     return found
 
@@ -205,33 +198,19 @@ def _check_count(table: Table, found: int, expected: int, what: str, listed: str
         raise table.error(f"{found} {what}, but {listed} tells of {expected}; unpack the archive again")
 
 
-def _read_labels(table: Table) -> NDArray[np.int64]:
-    labels = _read_numbers(table, "a class number")
-    return np.array([UNLABELLED if label is None else label for label in labels], dtype=np.int64)
-
-
 def _stage_links(edges: Table, name: str, num_nodes: int) -> None:
     if len(edges.columns) != 2:
         raise edges.error(f"expected two nodes per line, found {len(edges.columns)} columns; unpack it again")
     # A cast alone would round fractions.
-    ends = [
-        f"CASE WHEN regexp_full_match({end}, '-?[0-9]+') THEN TRY_CAST({end} AS BIGINT) END"
-        for end in ("c0", "c1")
-    ]
-    edges.stage("links", lambda _: [f"{ends[0]} AS source", f"{ends[1]} AS target"])
+    whole = "CASE WHEN regexp_full_match({0}, '-?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END AS {1}"
+    edges.stage("links", lambda _: [whole.format("c0", "source"), whole.format("c1", "target")])
     outside = f"least(source, target) < 0 OR greatest(source, target) >= {num_nodes}"
     wrong = f"source IS NULL OR target IS NULL OR {outside}"
-    found = edges.connection.execute(
-        f"SELECT rowid, source, target FROM links WHERE {wrong} LIMIT 1"
-    ).fetchone()
-    if found is not None:
-        row, source, target = found
+    for row, source, target in edges.query(f"SELECT rowid, * FROM links WHERE {wrong} LIMIT 1"):
         if source is None or target is None:
             raise edges.error(f"edge {row} lacks a node; unpack the archive again", row=row)
-        raise DataError(
-            f"{name}: edge {row} ({source} - {target}) names a node that does not exist; "
-            f"there are {num_nodes} nodes, numbered from 0"
-        )
+        what = f"edge {row} ({source} - {target}) names a node that does not exist"
+        raise DataError(f"{name}: {what}; there are {num_nodes} nodes, numbered from 0")
 
 
 def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int) -> list[str]:
@@ -241,5 +220,5 @@ def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int
         table = open_table(connection, [path])
         if len(table.columns) >= 2:
             table.stage("class_names", lambda _: ["trim(c0)", "c1"])
-            names = dict(connection.execute("FROM class_names").fetchall())
+            names = dict(table.query("FROM class_names"))
     return [names.get(str(label)) or str(label) for label in range(num_classes)]
