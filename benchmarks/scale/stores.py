@@ -37,10 +37,9 @@ def make_store(setup: Setup, *, dataset: str) -> dict[str, Any]:
 
 
 def make_tables(setup: Setup, *, dataset: str) -> dict[str, Any]:
-    """Write a store as Parquet tables, every edge once, a piece at a time."""
+    """Write a store as Parquet tables, every edge once, a piece and a file at a time."""
+    import duckdb
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from hpn.datasets.store import open_store
 
@@ -48,24 +47,26 @@ def make_tables(setup: Setup, *, dataset: str) -> dict[str, Any]:
     folder = setup.tables(dataset)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    features = pa.list_(pa.float32(), graph.num_features)
-    nodes = pa.schema([("id", pa.int64()), ("label", pa.int64()), ("features", features)])
-    edges = pa.schema([("source", pa.int64()), ("target", pa.int64())])
     num_edges = 0
-    with (
-        pq.ParquetWriter(folder / "nodes.parquet", nodes) as node_file,
-        pq.ParquetWriter(folder / "edges.parquet", edges) as edge_file,
-    ):
+    with duckdb.connect() as database:
         for start in range(0, graph.num_nodes, ROWS):
             stop = min(start + ROWS, graph.num_nodes)
             ids = np.arange(start, stop)
-            x = pa.array(graph.x[start:stop].float().numpy().reshape(-1))
-            rows = [ids, graph.y[start:stop].numpy(), pa.FixedSizeListArray.from_arrays(x, type=features)]
-            node_file.write_table(pa.table(rows, schema=nodes))
+            x = np.ascontiguousarray(graph.x[start:stop].float().numpy().T)
+            nodes = {
+                "id": ids,
+                "label": graph.y[start:stop].numpy(),
+                **{f"f{j}": row for j, row in enumerate(x)},
+            }
             begin, end = int(graph.indptr[start]), int(graph.indptr[stop])
             source = np.repeat(ids, np.diff(graph.indptr[start : stop + 1].numpy()))
             target = graph.indices[begin:end].numpy().astype(np.int64)
             once = source < target
-            edge_file.write_table(pa.table([source[once], target[once]], schema=edges))
+            for name, columns in (
+                ("nodes", nodes),
+                ("edges", {"source": source[once], "target": target[once]}),
+            ):
+                database.register("piece", columns)
+                database.execute(f"COPY piece TO '{folder}/{name}-{start:012}.parquet'")
             num_edges += int(once.sum())
     return {"makes": [str(folder)], "edges": num_edges}

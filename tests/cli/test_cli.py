@@ -392,7 +392,7 @@ def test_help_does_not_import_torch() -> None:
         "from hpn.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'pyarrow', 'optuna', 'yaml'} & set(sys.modules)"
+        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'duckdb', 'optuna', 'yaml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 

@@ -35,17 +35,20 @@ def test_json_tells_what_was_imported(cli: Cli) -> None:
     assert (Path("s") / "x.bin").stat().st_size == 120 * 32 * 2
 
 
-def test_a_store_in_shards_goes_where_a_data_set_goes(cli: Cli) -> None:
-    code, out, _ = cli("import", "synthetic", "s", *SMALL, "--shards", "4", "--json")
-    assert (code, json.loads(out)["shards"]) == (0, 4)
-    assert not (Path("s") / "x.bin").exists()
-    code, out, _ = cli("run", "s", "--method", "ncm", "--json", "--quiet")
+def test_options_of_tables(cli: Cli) -> None:
+    Path("t").mkdir()
+    Path("t/nodes.csv").write_text("id,label,f,note\na,x,1,red\nb,y,,blue\nc,x,3,red\n")
+    Path("t/edges.csv").write_text("source,target\na,b\nb,z\n")
+    assert "nodes.csv, line 3, column 'f': the value is missing" in cli("import", "t", "s")[2]
+    assert "edges.csv, line 3, column 'target': 'z'" in cli("import", "t", "s", "--missing", "mean")[2]
+    words = ("--missing", "mean", "--unknown-edges", "drop", "--text", "note")
+    code, out, _ = cli("import", "t", "s", *words)
     assert code == 0
-    (Path("s") / "x-00003.bin").unlink()
-    code, out, err = cli("run", "s", "--method", "ncm", "--json", "--quiet", "--out", "again")
-    assert (code, out) == (2, "")
-    assert "shard 3 of 4 (x-00003.bin) is not here" in err
-    assert len(err.splitlines()) == 1
+    assert "- column 'note' is read as text" in out
+    assert "- 1 missing value filled with the mean of their column" in out
+    assert "- 1 edge with an unknown end dropped" in out
+    code, out, _ = cli("import", "t", "again", *words, "--json")
+    assert (code, len(json.loads(out)["notes"])) == (0, 4)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +56,7 @@ def test_a_store_in_shards_goes_where_a_data_set_goes(cli: Cli) -> None:
     [
         (("synthetic", "."), "exists"),
         (("synthetic", "s", "--features", "int8"), "float32 or float16"),
-        (("synthetic", "s", "--shards", "0"), "must be from 1 to the number of nodes"),
-        (("synthetic", "s", *SMALL, "--shards", "121"), "121 shards are too many for 120 nodes"),
+        (("synthetic", "s", "--missing", "mean"), "data set synthetic has no 'missing'"),
         (("nothing", "s"), "no data set or file"),
     ],
 )

@@ -21,7 +21,7 @@ from torch_geometric.transforms import ToSparseTensor
 
 from hpn.datasets import Graph, load_dataset
 from hpn.datasets.graph import Masks
-from hpn.datasets.store import open_store, write_store
+from hpn.datasets.store import write_store
 from hpn.errors import ConfigError, DataError
 from hpn.streams import GraphView, given
 from hpn.streams.given import (
@@ -430,13 +430,11 @@ def test_a_graph_of_hpn_keeps_its_edges(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("shards", [None, 3])
-def test_a_graph_in_a_store(sparse: bool, shards: int | None, tmp_path: Path) -> None:
+def test_a_graph_in_a_store(sparse: bool, tmp_path: Path) -> None:
     x = torch.tensor(X).float()
     x = x.to_sparse_csr() if sparse else x
     graph = Graph.build("small", x=x, links=torch.tensor(LINKS), y=torch.zeros(5))
-    write_store(graph, tmp_path / "store", **({} if shards is None else {"shards": shards}))
-    stored = open_store(tmp_path / "store")
+    stored = write_store(graph, tmp_path / "store")
     check(read_graph(stored), sparse=sparse)
     assert read_graph(stored) is read_graph(stored)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hpn.datasets import CATALOG, Graph, load_dataset
-from hpn.datasets.ogb import CLASS_ORDERS
+from hpn.datasets.formats.ogb import CLASS_ORDERS
 from hpn.errors import ConfigError
 from hpn.streams import plan_tasks
 

@@ -19,9 +19,15 @@ def import_(
     features: Annotated[
         str, typer.Option(help="float32 or float16: how to keep dense features.")
     ] = "float32",
-    shards: Annotated[
-        int, typer.Option(help="Files to spread features and edges over; a machine maps those it needs.")
-    ] = 1,
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Read this column of a table as text.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing numbers of tables: error (default), mean or zero.")
+    ] = None,
+    unknown_edges: Annotated[
+        str | None, typer.Option(help="Edges to unknown ids in tables: error (default) or drop.")
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -29,31 +35,30 @@ def import_(
 ) -> None:
     """Write a data set as a store: flat arrays that every command maps into memory instead of reading them.
 
-    Files are streamed, so that they may be larger than memory. A store goes wherever a data set goes. Of one
-    with shards, a machine needs only the files with the nodes of its tasks.
+    Tables are streamed, so that they may be larger than memory. A store goes wherever a data set goes.
     """
     from hpn.datasets.catalog import describe_graph
     from hpn.datasets.importing import import_dataset
-    from hpn.datasets.store import FEATURE_TYPES, open_store
+    from hpn.datasets.store import FEATURE_TYPES
     from hpn.errors import ConfigError
 
     if features not in FEATURE_TYPES:
         raise ConfigError(f"--features {features}: expected {' or '.join(FEATURE_TYPES)}")
     options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
+    given = {"text": ",".join(text or []), "missing": missing, "unknown_edges": unknown_edges}
+    options |= {key: value for key, value in given.items() if value}
     with watching("import", quiet) as watcher:
-        import_dataset(
-            source,
-            store,
-            features=features,
-            shards=shards,
-            data_root=data_root,
-            options=options,
-            begin=watcher.begin,
+        graph = import_dataset(
+            source, store, features=features, data_root=data_root, options=options, begin=watcher.begin
         )
-    told = {**describe_graph(open_store(store, verify=False)), "store": str(store), "shards": shards}
+    described = {**describe_graph(graph), "notes": list(graph.notes), "store": str(store)}
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(json.dumps(described, ensure_ascii=False))
     else:
-        sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
-        typer.echo(f"{told['name']}: {sizes}, {told['classes']} classes")
-        typer.echo(f"store: {store}" + (f", {shards} shards" if shards > 1 else ""))
+        sizes = (
+            f"{described['nodes']:,} nodes, {described['edges']:,} edges, {described['features']:,} features"
+        )
+        typer.echo(f"{described['name']}: {sizes}, {described['classes']} classes")
+        for note in graph.notes:
+            typer.echo(f"- {note}")
+        typer.echo(f"store: {store}")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hpn.datasets.digits import load_digits
+from hpn.datasets.formats.npz import load_npz
+from hpn.datasets.formats.ogb import CLASS_ORDERS, load_ogb
+from hpn.datasets.formats.pyg import load_actor, load_planetoid, load_webkb
+from hpn.datasets.formats.table_features import Kind, Missing
+from hpn.datasets.formats.table_files import SUFFIXES
+from hpn.datasets.formats.tables import load_tables
 from hpn.datasets.graph import Graph
-from hpn.datasets.npz import load_npz
-from hpn.datasets.ogb import load_ogb
-from hpn.datasets.pyg import load_actor, load_planetoid, load_webkb
-from hpn.datasets.sparse import is_sparse
+from hpn.datasets.sink import Sink
+from hpn.datasets.sparse import Normalize, is_sparse
 from hpn.datasets.store import is_store, open_store
 from hpn.datasets.synthetic import load_synthetic
-from hpn.datasets.tables import load_tables
 from hpn.errors import DataError, nearest
 from hpn.params import resolve_params
 
@@ -61,62 +64,26 @@ def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
     return DatasetInfo(name, about, (nodes, links, 1703, 5), partial(load_webkb, name), folder)
 
 
-CATALOG = {
-    info.name: info
-    for info in (
-        DatasetInfo(
-            "digits",
-            "handwritten digits, kNN graph",
-            (1797, None, 64, 10),
-            load_digits,
-        ),
-        DatasetInfo(
-            "cora",
-            "machine-learning papers",
-            (2708, 5429, 1433, 7),
-            partial(load_planetoid, "Cora"),
-            "Cora/raw",
-        ),
-        DatasetInfo(
-            "citeseer",
-            "computer-science papers",
-            (3327, 4732, 3703, 6),
-            partial(load_planetoid, "CiteSeer"),
-            "CiteSeer/raw",
-        ),
-        DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
-        _webkb("texas", 183, 325),
-        _webkb("wisconsin", 251, 515),
-        _webkb("cornell", 183, 298),
-        DatasetInfo(
-            "ogbn-arxiv",
-            "arXiv papers",
-            (169343, 1166243, 128, 40),
-            partial(load_ogb, "ogbn-arxiv"),
-            "ogbn_arxiv/raw",
-        ),
-        DatasetInfo(
-            "ogbn-products",
-            "products bought together",
-            (2449029, 61859140, 100, 47),
-            partial(load_ogb, "ogbn-products"),
-            "ogbn_products/raw",
-        ),
-        DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
-        DatasetInfo(
-            "arxiv-like",
-            "synthetic twin of ogbn-arxiv",
-            (169343, 1166243, 128, 40),
-            partial(load_synthetic, preset="arxiv-like"),
-        ),
-        DatasetInfo(
-            "products-like",
-            "synthetic twin of ogbn-products",
-            (2449029, 61859140, 100, 47),
-            partial(load_synthetic, preset="products-like"),
-        ),
-    )
-}
+_ARXIV, _PRODUCTS = (169343, 1166243, 128, 40), (2449029, 61859140, 100, 47)
+_cora, _citeseer = (partial(load_planetoid, name) for name in ("Cora", "CiteSeer"))
+_arxiv, _products = (partial(load_ogb, f"ogbn-{name}") for name in ("arxiv", "products"))
+_like_arxiv = partial(load_synthetic, preset="arxiv-like")
+_like_products = partial(load_synthetic, preset="products-like")
+_INFOS = (
+    DatasetInfo("digits", "handwritten digits, kNN graph", (1797, None, 64, 10), load_digits),
+    DatasetInfo("cora", "machine-learning papers", (2708, 5429, 1433, 7), _cora, "Cora/raw"),
+    DatasetInfo("citeseer", "computer-science papers", (3327, 4732, 3703, 6), _citeseer, "CiteSeer/raw"),
+    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
+    _webkb("texas", 183, 325),
+    _webkb("wisconsin", 251, 515),
+    _webkb("cornell", 183, 298),
+    DatasetInfo("ogbn-arxiv", "arXiv papers", _ARXIV, _arxiv, "ogbn_arxiv/raw"),
+    DatasetInfo("ogbn-products", "products bought together", _PRODUCTS, _products, "ogbn_products/raw"),
+    DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
+    DatasetInfo("arxiv-like", "synthetic twin of ogbn-arxiv", _ARXIV, _like_arxiv),
+    DatasetInfo("products-like", "synthetic twin of ogbn-products", _PRODUCTS, _like_products),
+)
+CATALOG = {info.name: info for info in _INFOS}
 
 
 def default_data_root() -> Path:
@@ -127,8 +94,13 @@ def default_data_root() -> Path:
     return Path(named).expanduser() if named else user_cache_path("hpn") / "data"
 
 
-def find_loader(dataset: str, data_root: Path | None = None) -> Loader:
+def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None = None) -> Loader:
     """Resolve a name of the catalog or a path to a function that takes options and loads the graph.
+
+    Args:
+        dataset: The name or path.
+        data_root: Folder with the data.
+        sink: Where readers of files put the graph; by default into memory.
 
     Raises:
         DataError: If it is neither, or a path to nothing that can be read.
@@ -137,18 +109,19 @@ def find_loader(dataset: str, data_root: Path | None = None) -> Loader:
     if info is not None:
         if info.folder is None:
             return info.loader
-        return partial(info.loader, data_root or default_data_root())
+        root = data_root or default_data_root()
+        return partial(info.loader, root, sink) if dataset in CLASS_ORDERS else partial(info.loader, root)
     path = Path(dataset).expanduser()
     if is_store(path):
         return partial(open_store, path)
-    if path.is_dir() or path.suffix in {".csv", ".parquet"}:
-        return partial(load_tables, path)
+    if path.is_dir() or path.name.endswith(SUFFIXES):
+        return partial(load_tables, path, sink)
     if path.suffix == ".npz":
-        return partial(load_npz, path)
+        return partial(load_npz, path, sink)
     if path.exists():
         raise DataError(
             f"{dataset}: unknown kind of file; give a store, a .npz file, a nodes table "
-            "(.csv or .parquet), or a folder with a nodes and an edges table"
+            "(.csv, .csv.gz or .parquet), or a folder with a nodes and an edges table"
         )
     raise DataError(
         f"no data set or file {dataset!r}; {nearest(dataset, CATALOG)}"
@@ -173,18 +146,43 @@ def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options
     return loader(**resolve_params(loader, options, owner=f"data set {dataset}"))
 
 
-def load_graph(path: Path | str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
+def load_graph(
+    path: Path | str,
+    *,
+    text: Sequence[str] = (),
+    missing: Missing = "error",
+    unknown_edges: Literal["error", "drop"] = "error",
+    kinds: Mapping[str, Kind] | None = None,
+    normalize: Normalize | None = None,
+    data_root: Path | str | None = None,
+) -> Graph:
     """Load a user's own graph: a folder or pair of tables, an ``.npz`` file, a store; or a data set by name.
 
     The graph has ``node_ids``, ``class_names`` and ``feature_names`` as its source has them, and
-    ``index(ids)`` finds nodes.
+    ``index(ids)`` finds nodes. ``notes`` report what was done while reading.
 
     Args:
         path: Where it is.
+        text: Columns of tables to read as text; by default that is found out.
+        missing: What to do about missing numbers in tables: refuse them (``error``), or fill them with the
+            ``mean`` of their column or with ``zero``.
+        unknown_edges: What to do about edges to nodes that a table does not have: refuse them (``error``), or
+            ``drop`` them.
+        kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
+        normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
         data_root: Folder with the data sets that have names.
-        options: Of its format, such as ``normalize``.
+
+    Raises:
+        ConfigError: If an option is given that the format does not have.
+        DataError: If the graph cannot be read.
     """
-    return load_dataset(str(path), data_root=data_root, **options)
+    options = {"text": tuple(text), "missing": missing, "unknown_edges": unknown_edges}
+    usual: dict[str, Any] = {"text": (), "missing": "error", "unknown_edges": "error"}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value != usual[name]}
+    given |= {
+        name: value for name, value in (("kinds", kinds), ("normalize", normalize)) if value is not None
+    }
+    return load_dataset(str(path), data_root=data_root, **given)
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:

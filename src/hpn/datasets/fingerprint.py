@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import is_sparse
-
-if TYPE_CHECKING:
-    from hpn.datasets.graph import Graph
-
 _PIECE_BYTES = 1 << 18
 _PIECE_ENTRIES = 1 << 18
+_ORDER = ("y", "x_indptr", "x_indices", "x_values", "x", "train", "val", "test")
 
 
-def hash_graph(graph: Graph) -> str:
-    """Hash edges, classes, features and split; wide arrays are only sliced, so that they may be on disk."""
+def hash_arrays(
+    arrays: Mapping[str, Any],
+    class_names: Sequence[str],
+    split_rule: str,
+    class_order: Sequence[int] | None,
+) -> str:
+    """Hash edges, classes, features and split; large arrays are only sliced, so that they may be on disk.
+
+    Args:
+        arrays: By their names in a store; tensors, or objects with their type, shape and slices.
+        class_names: Names of the classes.
+        split_rule: How nodes are split.
+        class_order: Order in which the classes arrive.
+    """
     digest = hashlib.sha256()
-    digest.update(str((torch.int64, (2, len(graph.indices)))).encode())
-    for part in _sources(graph.indptr, len(graph.indices)):
+    num_entries = len(arrays["indices"])
+    digest.update(str((torch.int64, (2, num_entries))).encode())
+    for part in _sources(arrays["indptr"][:], num_entries):
         digest.update(part.numpy().data)
-    for part in pieces(graph.indices):
+    for part in pieces(arrays["indices"]):
         digest.update(part.long().numpy().data)
-    parts = [graph.y]
-    if is_sparse(graph.x):
-        parts += [graph.x.crow_indices(), graph.x.col_indices(), graph.x.values()]
-    else:
-        parts.append(graph.x)
-    if graph.masks is not None:
-        parts += [graph.masks.train, graph.masks.val, graph.masks.test]
-    for part in parts:
-        digest.update(str((part.dtype, tuple(part.shape))).encode())
-        for piece in pieces(part):
-            digest.update(piece.contiguous().numpy().data)
-    digest.update(repr((graph.class_names, graph.split_rule, graph.class_order)).encode())
+    for name in _ORDER:
+        if name in arrays:
+            array = arrays[name]
+            digest.update(str((array.dtype, tuple(array.shape))).encode())
+            for piece in pieces(array):
+                digest.update(piece.contiguous().numpy().data)
+    order = None if class_order is None else tuple(class_order)
+    digest.update(repr((tuple(class_names), split_rule, order)).encode())
     return digest.hexdigest()
 
 

@@ -8,17 +8,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hpn.datasets.fingerprint import hash_graph
+from hpn.datasets.edges import compress_links
+from hpn.datasets.fingerprint import hash_arrays
 from hpn.datasets.ids import IdIndex, Ids, number_ids
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 
 SplitRule = Literal["given", "index", "seeded"]
 UNLABELLED = -1
+MASKS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ class Graph:
             of it belong to no task. ``None``: by size, the largest first.
         node_ids: What the source calls the nodes ``[num_nodes]``, int64 or text; ``None``: their positions.
         feature_names: What it calls the features; ``None``: their positions.
-
-    From a store in shards, ``x`` and ``indices`` are :mod:`hpn.datasets.shards`, of which rows can be taken
-    and little else be done; :meth:`neighbors` needs the shards of the nodes asked for only.
+        column_kinds: How each feature column of a table was read: ``number``, ``boolean``, ``category`` or
+            ``text``, in the order of the features; ``None`` if the source is not a table.
+        notes: What was done while reading, one line each, for people. Neither ids, names, kinds nor notes are
+            part of the fingerprint.
     """
 
     name: str
@@ -69,6 +71,8 @@ class Graph:
     class_order: tuple[int, ...] | None = None
     node_ids: Ids | None = None
     feature_names: tuple[str, ...] | None = None
+    column_kinds: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
     # Not an argument, so that `replace` drops it.
     _fingerprint: str | None = field(default=None, init=False, repr=False)
 
@@ -95,22 +99,12 @@ class Graph:
                 parts do not fit each other.
         """
         num_nodes = x.shape[0]
-        if num_nodes == 0 or x.shape[1] == 0:
-            raise DataError(f"{name}: expected nodes with features, got x of shape {tuple(x.shape)}")
-        if len(y) != num_nodes:
-            raise DataError(f"{name}: {num_nodes} nodes have features but {len(y)} have labels")
+        check_shape(name, (num_nodes, x.shape[1]))
         _check_finite(name, x)
         _check_links(name, links, num_nodes)
-        num_classes = int(y.max()) + 1
-        if num_classes <= 0:
-            raise DataError(f"{name}: no node has a label; a class from 0 up is needed to learn")
-        if int(y.min()) < UNLABELLED:
-            raise DataError(f"{name}: label {int(y.min())} is below -1 (-1 means unlabelled)")
-        names = tuple(class_names or (str(label) for label in range(num_classes)))
-        if len(names) < num_classes:
-            raise DataError(f"{name}: {len(names)} class names for {num_classes} classes")
+        names = check_labels(name, y, num_nodes, class_names)
         if masks is not None:
-            _check_masks(name, masks, num_nodes)
+            check_masks(name, masks, num_nodes)
             split_rule = "given"
         indptr, indices = compress_links(links, num_nodes)
         return cls(
@@ -204,7 +198,8 @@ class Graph:
 
         A store knows the hash of what was written to it, and nothing is read again for it.
         """
-        return self._fingerprint or hash_graph(self)
+        rest = (self.class_names, self.split_rule, self.class_order)
+        return self._fingerprint or hash_arrays(list_arrays(self), *rest)
 
 
 def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
@@ -212,24 +207,39 @@ def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
     object.__setattr__(graph, "_fingerprint", fingerprint)
 
 
-def compress_links(links: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Make links undirected, each in both directions once, without self-loops: ``indptr`` and ``indices``.
+def list_arrays(graph: Graph) -> dict[str, Tensor]:
+    """The arrays of a graph by the names that they have in a store."""
+    arrays = {"indptr": graph.indptr, "indices": graph.indices}
+    if is_sparse(graph.x):
+        parts = graph.x.crow_indices(), graph.x.col_indices(), graph.x.values()
+        arrays |= zip(("x_indptr", "x_indices", "x_values"), parts, strict=True)
+    else:
+        arrays["x"] = graph.x
+    arrays["y"] = graph.y
+    if graph.masks is not None:
+        arrays |= {part: getattr(graph.masks, part) for part in MASKS}
+    return arrays
 
-    Example:
-        >>> indptr, indices = compress_links(torch.tensor([[0, 1, 2, 0], [1, 0, 2, 1]]), num_nodes=3)
-        >>> indptr.tolist(), indices.tolist()
-        ([0, 1, 2, 2], [1, 0])
-    """
-    source, target = links.numpy()[:, (links[0] != links[1]).numpy()]
-    # Half the memory of int64, which at tens of millions of links decides whether they fit.
-    index = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-    row = np.concatenate([source, target], dtype=index, casting="same_kind")
-    column = np.concatenate([target, source], dtype=index, casting="same_kind")
-    del source, target
-    shape = (num_nodes, num_nodes)
-    adjacency = sp.csr_array((np.ones(len(row), dtype=np.bool_), (row, column)), shape=shape)
-    del row, column
-    return torch.from_numpy(adjacency.indptr.astype(np.int64)), torch.from_numpy(adjacency.indices)
+
+def check_shape(name: str, shape: tuple[int, int]) -> None:
+    """Make sure that there are nodes, and that they have features."""
+    if 0 in shape:
+        raise DataError(f"{name}: expected nodes with features, got x of shape {shape}")
+
+
+def check_labels(name: str, y: Tensor, num_nodes: int, class_names: Sequence[str] | None) -> tuple[str, ...]:
+    """Make sure that every node has a class or -1, and give the names of the classes."""
+    if len(y) != num_nodes:
+        raise DataError(f"{name}: {num_nodes} nodes have features but {len(y)} have labels")
+    num_classes = int(y.max()) + 1
+    if num_classes <= 0:
+        raise DataError(f"{name}: no node has a label; a class from 0 up is needed to learn")
+    if int(y.min()) < UNLABELLED:
+        raise DataError(f"{name}: label {int(y.min())} is below -1 (-1 means unlabelled)")
+    names = tuple(class_names or (str(label) for label in range(num_classes)))
+    if len(names) < num_classes:
+        raise DataError(f"{name}: {len(names)} class names for {num_classes} classes")
+    return names
 
 
 def _check_finite(name: str, x: Tensor) -> None:
@@ -266,8 +276,9 @@ def _check_links(name: str, links: Tensor, num_nodes: int) -> None:
         )
 
 
-def _check_masks(name: str, masks: Masks, num_nodes: int) -> None:
-    for part in ("train", "val", "test"):
+def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
+    """Make sure that masks are Booleans, one per node, and that no node is in two of them."""
+    for part in MASKS:
         mask: Tensor = getattr(masks, part)
         if mask.dtype != torch.bool or mask.shape != (num_nodes,):
             raise DataError(

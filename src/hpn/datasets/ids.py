@@ -15,7 +15,7 @@ from hpn.errors import DataError
 Ids = NDArray[Any]
 """Ids of nodes ``[num_nodes]``: int64 if all are whole numbers, else Python strings (type ``object``)."""
 
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _SHOWN = 3
 
 
@@ -31,7 +31,7 @@ def read_ids(values: Any) -> Ids:
     if array.dtype.kind in "iu" and (array.dtype != np.uint64 or not (array > np.iinfo(np.int64).max).any()):
         return array.astype(np.int64)
     text = [_spell(value) for value in array.ravel().tolist()]
-    if all(map(_WHOLE.fullmatch, text)):
+    if all(map(_is_whole, text)):
         return np.array([int(value) for value in text], dtype=np.int64)
     return np.array(text, dtype=np.object_)
 
@@ -49,6 +49,25 @@ def number_ids(ids: Ids) -> NDArray[np.int64]:
     if ids.dtype.kind == "i":
         return ids
     return np.array([_number(value) for value in ids.tolist()], dtype=np.int64)
+
+
+def pack_text(ids: Ids) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Text ids as one array of UTF-8 bytes, and where each ends in it.
+
+    Example:
+        >>> [part.tolist() for part in pack_text(np.array(["ab", "c"], dtype=object))]
+        [[97, 98, 99], [2, 3]]
+    """
+    content = [str(value).encode() for value in ids.tolist()]
+    ends = np.cumsum([len(value) for value in content], dtype=np.int64)
+    return np.frombuffer(b"".join(content), dtype=np.uint8), ends
+
+
+def unpack_text(content: NDArray[np.uint8], ends: NDArray[np.int64]) -> Ids:
+    """The ids that :func:`pack_text` packed."""
+    joined, bounds = content.tobytes(), ends.tolist()
+    ids = [joined[start:end].decode() for start, end in zip([0, *bounds], bounds, strict=False)]
+    return np.array(ids, dtype=np.object_)
 
 
 class IdIndex:
@@ -88,7 +107,12 @@ def _spell(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def _is_whole(value: str) -> bool:
+    """Whether a text is the usual spelling of a number that int64 can hold."""
+    return bool(_WHOLE.fullmatch(value)) and -(2**63) <= int(value) < 2**63
+
+
 def _number(value: str) -> int:
-    if _WHOLE.fullmatch(value):
+    if _is_whole(value):
         return int(value)
     return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "little") >> 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+
+Normalize = Literal["none", "row"]
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -19,7 +22,7 @@ def to_csr(matrix: sp.csr_matrix | sp.csr_array) -> Tensor:
     """Turn a SciPy CSR matrix into a float32 CSR tensor."""
     matrix = matrix.tocsr()
     matrix.sum_duplicates()
-    return _csr(
+    return csr_tensor(
         torch.from_numpy(matrix.indptr.astype(np.int64)),
         torch.from_numpy(matrix.indices.astype(np.int64)),
         torch.from_numpy(matrix.data.astype(np.float32)),
@@ -48,7 +51,7 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
     """Gather rows, dense from dense and sparse from sparse.
 
     Args:
-        x: The rows; a tensor, or :mod:`hpn.datasets.shards`.
+        x: The rows.
         index: Which, from 0 ``[n]``.
 
     Example:
@@ -57,8 +60,8 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
         [[0.0, 3.0], [0.0, 1.0]]
     """
     if not is_sparse(x):
-        # Of a tensor, index_select copies whole rows, which x[index] does number by number.
-        return x.index_select(0, index) if isinstance(x, Tensor) else x[index]
+        # index_select copies whole rows, which x[index] does number by number.
+        return x.index_select(0, index)
     starts = x.crow_indices()[:-1][index]
     counts = x.crow_indices()[1:][index] - starts
     crow = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
@@ -68,7 +71,7 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
         starts - crow[:-1], counts
     )
     shape = (len(index), x.shape[1])
-    return _csr(crow, x.col_indices()[entries], x.values()[entries], shape)
+    return csr_tensor(crow, x.col_indices()[entries], x.values()[entries], shape)
 
 
 def stack_rows(parts: Sequence[Tensor]) -> Tensor:
@@ -88,7 +91,7 @@ def stack_rows(parts: Sequence[Tensor]) -> Tensor:
     torch.cumsum(counts, 0, out=crow[1:])
     col = torch.cat([part.col_indices() for part in parts])
     values = torch.cat([part.values() for part in parts])
-    return _csr(crow, col, values, (len(counts), parts[0].shape[1]))
+    return csr_tensor(crow, col, values, (len(counts), parts[0].shape[1]))
 
 
 def normalize_rows(x: Tensor) -> Tensor:
@@ -105,8 +108,19 @@ def normalize_rows(x: Tensor) -> Tensor:
     row = torch.repeat_interleave(torch.arange(x.shape[0]), counts)
     total = torch.zeros(x.shape[0]).index_add_(0, row, x.values().abs())
     scale = total.masked_fill(total == 0, 1)[row]
-    return _csr(x.crow_indices(), x.col_indices(), x.values() / scale, (x.shape[0], x.shape[1]))
+    return csr_tensor(x.crow_indices(), x.col_indices(), x.values() / scale, (x.shape[0], x.shape[1]))
 
 
-def _csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+def apply_normalize(x: Tensor, how: Normalize) -> Tensor:
+    """Scale features ``[num_nodes, num_features]``; looks at one node at a time, so that nothing can leak.
+
+    Args:
+        x: The features.
+        how: ``none``, or ``row``: every node's features sum to 1 in absolute value.
+    """
+    return normalize_rows(x) if how == "row" else x
+
+
+def csr_tensor(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    """A CSR tensor of parts that are known to fit each other."""
     return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=False)

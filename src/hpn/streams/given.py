@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,14 +18,12 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
-from hpn.datasets.shards import ShardedCsr, ShardedRows
 from hpn.datasets.sparse import is_sparse, to_csr, to_scipy
 from hpn.errors import ConfigError, DataError
-from hpn.streams.views import GraphView, gather_rows
+from hpn.streams.views import GraphView
 
 KEPT = 4
 _SHOWN = 3
-_SHARDS = ShardedRows | ShardedCsr
 _FEATURES = "real numbers of shape [num_nodes, num_features]"
 _LINKS = "node numbers of shape [2, num_edges]"
 _ROW = "a list, array or tensor of whole numbers"
@@ -264,9 +262,9 @@ def arrange_features(data: GraphLike, names: Sequence[str]) -> GraphLike:
 
 
 def _find_features(data: Any) -> Any:
-    """Features that are known to be a real matrix: a tensor, array, SciPy matrix or shards."""
+    """Features that are known to be a real matrix: a tensor, array or SciPy matrix."""
     x = given = _get(data, "x")
-    if isinstance(x, _SHARDS | Tensor) or _is_scipy(x):
+    if isinstance(x, Tensor) or _is_scipy(x):
         pass
     elif hasattr(x, "columns"):  # a data frame
         for name, dtype in zip(x.columns, x.dtypes, strict=True):
@@ -326,7 +324,7 @@ def _identify(part: Any) -> Hashable:
     """Something that is equal for the same part of a graph only, as long as tensors are not let go."""
     if isinstance(part, Tensor):
         return id(part), part._version, part.data_ptr() if _is_dense(part) else 0
-    if part is None or isinstance(part, _SHARDS):
+    if part is None:
         return id(part)
     stored = part.tocoo() if _is_scipy(part) else None
     content = hashlib.blake2b(digest_size=32)
@@ -352,8 +350,6 @@ def _make_view(x: Any, n_id: Any, *edges: Any) -> GraphView:
 
 
 def _read_features(x: Any) -> Tensor:
-    if isinstance(x, _SHARDS):
-        x = gather_rows(cast(Tensor, x), torch.arange(len(x), device="cpu"))
     if not isinstance(x, Tensor):
         # Always a copy: a view is found again by the content that this had when it was made.
         with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused

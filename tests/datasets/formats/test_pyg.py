@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from hpn.datasets.pyg import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
+from hpn.datasets.formats.pyg import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.streams import plan_tasks
@@ -60,7 +60,7 @@ def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(content, protocol=2))
     (raw / "ind.cora.test.index").write_text("".join(f"{num_known + i}\n" for i in range(num_test)))
     digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in raw.iterdir()}
-    monkeypatch.setattr("hpn.datasets.pyg.PLANETOID_SHA256", digests)
+    monkeypatch.setattr("hpn.datasets.formats.pyg.PLANETOID_SHA256", digests)
 
 
 def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,9 @@ from typing import Any
 import scipy.sparse as sp
 from torch import Tensor
 
-from hpn.datasets.download import fetch_missing
+from hpn.datasets.formats.download import fetch_missing
 from hpn.datasets.graph import Graph, Masks
-from hpn.datasets.normalize import Normalize, apply_normalize
-from hpn.datasets.sparse import to_csr
+from hpn.datasets.sparse import Normalize, apply_normalize, to_csr
 from hpn.errors import DataError
 
 MIN_WEBKB_CLASS = 10
@@ -46,13 +45,8 @@ PLANETOID_SHA256 = {
 }
 PLANETOID_CLASSES = {
     "Cora": (
-        "Theory",
-        "Reinforcement_Learning",
-        "Genetic_Algorithms",
-        "Neural_Networks",
-        "Probabilistic_Methods",
-        "Case_Based",
-        "Rule_Learning",
+        *("Theory", "Reinforcement_Learning", "Genetic_Algorithms", "Neural_Networks"),
+        *("Probabilistic_Methods", "Case_Based", "Rule_Learning"),
     ),
     "CiteSeer": ("Agents", "AI", "DB", "IR", "ML", "HCI"),
 }

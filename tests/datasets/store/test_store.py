@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from hpn.datasets import Graph, Masks, load_dataset
+from hpn.datasets.sink import make_header
 from hpn.datasets.store import HEADER, StoreWriter, is_store, open_store, write_store
 from hpn.errors import DataError
 from hpn.streams import TaskStream
@@ -25,19 +27,29 @@ def saved(graph: Graph, tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "masks", "order", "no edges"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "masks", "order", "no edges", "ids", "text ids"])
 def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: str) -> None:
     changed = {
         "dense": lambda: graph,
         "sparse": lambda: replace(graph, x=graph.x.relu().to_sparse_csr()),
         "masks": lambda: with_masks(graph),
         "order": lambda: replace(graph, class_order=(3, 1), class_names=("ä", "b", "c", "d", "e", "f")),
+        "ids": lambda: replace(
+            graph, node_ids=np.arange(300)[::-1].copy(), feature_names=tuple("abcdefghijkl")
+        ),
+        "text ids": lambda: replace(
+            graph,
+            node_ids=np.array([f"ü\n{index}" if index else "" for index in range(300)], dtype=object),
+            column_kinds={"a": "number", "b": "category"},
+            notes=("one", "two"),
+        ),
         "no edges": lambda: replace(graph, indptr=torch.zeros_like(graph.indptr), indices=graph.indices[:0]),
     }[kind]()
     write_store(changed, tmp_path / "s")
     opened = open_store(tmp_path / "s")
     assert opened.fingerprint() == replace(opened).fingerprint() == changed.fingerprint()
-    assert (opened.name, opened.num_links) == (changed.name, changed.num_links)
+    assert make_header(opened) == make_header(changed)
+    assert np.array_equal(opened.node_ids, changed.node_ids)
 
 
 def test_features_are_mapped_and_cannot_be_changed_on_disk(saved: Path) -> None:
@@ -93,7 +105,8 @@ def test_a_changed_byte_is_found(saved: Path, name: str) -> None:
         ("{", "is not JSON"),
         ("[]", "not that of a graph store"),
         ({"kind": "other"}, "not that of a graph store"),
-        ({"version": 99}, "of version 99"),
+        ({"version": 99}, "of version 99, this hpn reads 3 and 1; upgrade hpn, or import the graph again"),
+        ({"version": 2}, "of version 2"),
         ({"arrays": None}, "damaged"),
         ({"arrays": {}}, "damaged"),
         ({"class_names": None}, "damaged"),
@@ -107,13 +120,15 @@ def test_a_wrong_header_is_named(saved: Path, change: object, complaint: str) ->
         open_store(saved)
 
 
-def test_arrays_of_another_graph_are_found(saved: Path, graph: Graph, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["y", "ids"])
+def test_arrays_of_another_graph_are_found(graph: Graph, tmp_path: Path, name: str) -> None:
+    saved = tmp_path / "s"
+    write_store(replace(graph, node_ids=np.arange(graph.num_nodes)), saved)
     header = json.loads((saved / HEADER).read_text())
-    fewer = replace(graph, y=graph.y[:-1])
-    write_store(fewer, tmp_path / "t")
-    header["arrays"]["y"] = json.loads((tmp_path / "t" / HEADER).read_text())["arrays"]["y"]
+    content = (saved / f"{name}.bin").read_bytes()[:-8]
+    (saved / f"{name}.bin").write_bytes(content)
+    header["arrays"][name] |= {"shape": [graph.num_nodes - 1], "crc32": zlib.crc32(content)}
     (saved / HEADER).write_text(json.dumps(header))
-    (saved / "y.bin").write_bytes((tmp_path / "t" / "y.bin").read_bytes())
     with pytest.raises(DataError, match="of different graphs"):
         open_store(saved)
 
@@ -157,17 +172,20 @@ def test_a_store_is_a_data_set(saved: Path, graph: Graph) -> None:
 
 def test_the_fingerprint_is_known_and_not_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = json.loads((saved / HEADER).read_text())["fingerprint"]
-    monkeypatch.setattr("hpn.datasets.graph.hash_graph", lambda graph: "read again")
+    monkeypatch.setattr("hpn.datasets.graph.hash_arrays", lambda *parts: "read again")
     opened = open_store(saved)
     assert opened.fingerprint() == known
     assert replace(opened, y=opened.y.flip(0)).fingerprint() == "read again"
 
 
-def test_a_store_without_a_fingerprint_opens(saved: Path, graph: Graph) -> None:
+def test_a_store_of_the_first_version_opens(saved: Path, graph: Graph) -> None:
     header = json.loads((saved / HEADER).read_text())
     old = {
-        key: value for key, value in header.items() if key not in {"fingerprint", "fingerprint_of", "shards"}
+        key: value
+        for key, value in header.items()
+        if key not in {"fingerprint", "fingerprint_of", "feature_names", "column_kinds", "notes"}
     }
+    old["version"] = 1
     (saved / HEADER).write_text(json.dumps(old))
     assert open_store(saved).fingerprint() == graph.fingerprint()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpn.datasets.download import fetch_missing
+from hpn.datasets.formats.download import fetch_missing
 from hpn.errors import DataError
 
 

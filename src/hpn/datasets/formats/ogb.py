@@ -1,0 +1,224 @@
+"""The large graphs of the Open Graph Benchmark, read from its raw files.
+
+OGB's own code is not run: it unpickles its cache, asks questions on standard input, and asks the network for
+newer versions of itself. Only the list of its data sets is read, for their addresses.
+
+Reference:
+    Hu et al., Open Graph Benchmark: Datasets for Machine Learning on Graphs, NeurIPS 2020.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hpn.datasets.formats.download import fetch_missing
+from hpn.datasets.formats.table_features import TableFeatures
+from hpn.datasets.formats.table_files import (
+    Table,
+    TableFile,
+    check_gzip,
+    open_bytes,
+    open_database,
+    open_table,
+    read_links,
+)
+from hpn.datasets.graph import Graph, check_labels
+from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_links
+from hpn.errors import ConfigError, DataError, nearest
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# fmt: off
+CLASS_ORDERS = {
+    "ogbn-arxiv": (
+        35, 12, 15, 21, 28, 30, 16, 24, 10, 34, 8, 4, 5, 2, 27, 26, 36, 19, 23, 31,
+        9, 37, 13, 3, 20, 39, 22, 6, 38, 33, 25, 11, 18, 1, 14, 7, 0, 17, 29, 32,
+    ),
+    "ogbn-products": (
+        4, 7, 6, 3, 12, 2, 0, 8, 1, 13, 16, 21, 9, 10, 18, 24, 17, 5, 11, 42, 15, 20, 19, 23,
+        14, 25, 28, 29, 43, 22, 36, 44, 26, 37, 32, 31, 30, 27, 34, 38, 41, 35, 39, 33, 45, 40,
+    ),
+}
+# fmt: on
+_MAX_CLASSES = 1 << 16
+_FILES = tuple(
+    f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+)
+
+
+def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
+    """Load ``ogbn-arxiv`` or ``ogbn-products``.
+
+    Args:
+        name: Which of the two.
+        root: Folder with ``ogbn_arxiv/raw`` or ``ogbn_products/raw``, as OGB lays them out; what is
+            missing is downloaded to it.
+        sink: Where the graph goes; by default into memory.
+
+    Raises:
+        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+        DataError: If raw files are missing or damaged, or do not fit each other.
+    """
+    raw = find_raw(name, root)
+    sink = sink or MemorySink()
+    for file in _FILES:
+        check_gzip(raw / file)
+    with open_database(sink.scratch) as connection:
+        tables = {file: _open_raw(connection, raw / file) for file in _FILES}
+        edges, nodes, labels, node_count, edge_count = tables.values()
+        sink.begin(nodes.num_bytes + edges.num_bytes)
+        num_nodes, num_links = _read_count(node_count), _read_count(edge_count)
+        y = torch.from_numpy(_read_numbers(labels, "a class number", _MAX_CLASSES))
+        known = _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
+        class_names = check_labels(name, y, len(y), known)
+        sink.append("y", y.numpy())
+        features = TableFeatures(nodes, set(), kinds=dict.fromkeys(nodes.columns, "number"))
+        nodes.stage("nodes", lambda file: [features.staged(file)])
+        for table, found, what in ((labels, len(y), "labels"), (nodes, nodes.num_rows, "features")):
+            _check_count(table, found, num_nodes, f"nodes have {what}", "num-node-list.csv.gz")
+        features.write(FeatureWriter(sink, name), sink)
+        nodes.query("DROP TABLE nodes")
+        _stage_links(edges, name, num_nodes)
+        _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
+        counts = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
+    present = set(y.tolist())
+    return sink.finish(
+        {
+            "name": name,
+            "num_features": len(nodes.columns),
+            "num_links": num_links,
+            "class_names": list(class_names),
+            "split_rule": "index",
+            "class_order": [label for label in CLASS_ORDERS[name] if label in present],
+            "notes": counts.describe(),
+        }
+    )
+
+
+def find_raw(name: str, root: Path) -> Path:
+    """Find the folder with the raw files below the data root; what is missing is downloaded to it.
+
+    Raises:
+        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+        DataError: If raw files are missing.
+    """
+    url = ogb_url(name)
+    folder = root / name.replace("-", "_")
+    raw = folder / "raw"
+    if not raw.is_dir():
+        _download(name, url, folder)
+    missing = [file for file in _FILES if not (raw / file).is_file()]
+    if missing:
+        raise DataError(
+            f"{name}: {raw} lacks {', '.join(missing)}; delete {folder} to download it again, or fetch "
+            f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
+        )
+    return raw
+
+
+def ogb_url(name: str) -> str:
+    """Look up in OGB's own list where a data set can be fetched.
+
+    Raises:
+        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+
+    Example:
+        >>> ogb_url("ogbn-arxiv").endswith("/arxiv.zip")
+        True
+    """
+    if name not in CLASS_ORDERS:
+        known = ", ".join(CLASS_ORDERS)
+        raise ConfigError(f"no OGB data set {name!r}; {nearest(name, CLASS_ORDERS)}known: {known}")
+    package = importlib.util.find_spec("ogb")
+    if package is None or not package.submodule_search_locations:
+        raise ConfigError(f"{name} needs the ogb package; run: pip install 'hpn[ogb]'")
+    listed = Path(package.submodule_search_locations[0]) / "nodeproppred" / "master.csv"
+    with listed.open(newline="", encoding="utf-8") as file:
+        rows = {row[""]: row for row in csv.DictReader(file)}
+    return rows["url"][name]
+
+
+def _download(name: str, url: str, folder: Path) -> None:
+    """Fetch OGB's archive and unpack it, so that ``folder`` is there as a whole or not at all."""
+    archive = folder.parent / Path(url).name
+    fetch_missing(name, folder.parent, {archive.name: url})
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpack-") as scratch:
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(scratch)
+            (Path(scratch) / archive.stem).rename(folder)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+        what = f"cannot be unpacked into {folder} ({error}); delete it to download it again"
+        raise DataError(f"{archive}: {what}") from None
+    archive.unlink()
+
+
+def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
+    """Look at a file of numbers without a header; its first line tells how many columns there are."""
+    with open_bytes(path) as file:
+        line = file.readline()
+    if not line.strip():
+        raise DataError(f"{path}: the file is empty; unpack the archive again")
+    columns = tuple(map(str, range(line.count(b",") + 1)))
+    return Table(connection, [TableFile(path, columns, ("VARCHAR",) * len(columns))])
+
+
+def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
+    """The whole numbers in the first column of a table, -1 where there is none."""
+    table.stage("numbers", lambda _: ["c0 AS word", "TRY_CAST(c0 AS DOUBLE) AS number"])
+    right = f"isnan(number) OR (number = floor(number) AND abs(number) < {limit})"
+    query = f"SELECT rowid, word FROM numbers WHERE NOT coalesce({right}, word IS NULL) LIMIT 1"
+    for row, word in table.query(query):
+        raise table.error(f"{word!r} is not {what}; unpack the archive again", row=row)
+    number = "coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS number"
+    return table.arrays(f"SELECT {number} FROM numbers", 0, table.num_rows)["number"]
+
+
+def _read_count(table: Table) -> int:
+    """Read how many nodes or edges the first graph, which is the only one, has."""
+    found = int(_read_numbers(table, "a count", 1 << 53)[0])
+    if found < 0:
+        raise table.error(f"expected a count, found {found}; unpack the archive again")
+    return found
+
+
+def _check_count(table: Table, found: int, expected: int, what: str, listed: str) -> None:
+    if found != expected:
+        raise table.error(f"{found} {what}, but {listed} tells of {expected}; unpack the archive again")
+
+
+def _stage_links(edges: Table, name: str, num_nodes: int) -> None:
+    if len(edges.columns) != 2:
+        raise edges.error(f"expected two nodes per line, found {len(edges.columns)} columns; unpack it again")
+    # A cast alone would round fractions.
+    whole = "CASE WHEN regexp_full_match({0}, '-?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END AS {1}"
+    edges.stage("links", lambda _: [whole.format("c0", "source"), whole.format("c1", "target")])
+    outside = f"least(source, target) < 0 OR greatest(source, target) >= {num_nodes}"
+    wrong = f"source IS NULL OR target IS NULL OR {outside}"
+    for row, source, target in edges.query(f"SELECT rowid, * FROM links WHERE {wrong} LIMIT 1"):
+        if source is None or target is None:
+            raise edges.error(f"edge {row} lacks a node; unpack the archive again", row=row)
+        what = f"edge {row} ({source} - {target}) names a node that does not exist"
+        raise DataError(f"{name}: {what}; there are {num_nodes} nodes, numbered from 0")
+
+
+def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int) -> list[str]:
+    """Read the names OGB gives its classes; a class without one is called by its number."""
+    names: dict[str, str] = {}
+    for path in sorted(mapping.glob("labelidx2*.csv.gz"))[:1]:
+        table = open_table(connection, [path])
+        if len(table.columns) >= 2:
+            table.stage("class_names", lambda _: ["trim(c0)", "c1"])
+            names = dict(table.query("FROM class_names"))
+    return [names.get(str(label)) or str(label) for label in range(num_classes)]

@@ -1,0 +1,303 @@
+"""A user's own graph as two tables, its nodes and its edges, in CSV or Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from hpn.datasets.edges import count
+from hpn.datasets.formats.table_features import Kind, Missing, TableFeatures
+from hpn.datasets.formats.table_files import (
+    SUFFIXES,
+    Table,
+    TableFile,
+    is_nested,
+    open_database,
+    open_table,
+    read_links,
+    spell,
+)
+from hpn.datasets.graph import MASKS, UNLABELLED, Graph
+from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
+from hpn.datasets.sparse import Normalize
+from hpn.errors import DataError
+
+AsKey = Callable[[TableFile, str], str]
+# One text, so that it goes into a run's configuration and a command line as it is.
+Names = Annotated[str, BeforeValidator(lambda names: names if isinstance(names, str) else ",".join(names))]
+
+_NODE_COLUMNS = {
+    **dict.fromkeys(("id", "node", "node_id"), "id"),
+    **dict.fromkeys(("label", "class"), "label"),
+    "split": "split",
+}
+_EDGE_COLUMNS = {
+    **dict.fromkeys(("source", "src", "from", "u"), "source"),
+    **dict.fromkeys(("target", "dst", "to", "v"), "target"),
+}
+_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+_WHOLE_LABEL = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+
+
+def load_tables(
+    path: Path,
+    sink: Sink | None = None,
+    *,
+    normalize: Normalize = "none",
+    text: Names = "",
+    missing: Missing = "error",
+    unknown_edges: Literal["error", "drop"] = "error",
+    kinds: Mapping[str, Kind] | None = None,
+) -> Graph:
+    """Load a graph from a nodes table and an edges table.
+
+    The nodes table has the columns ``id`` (or ``node``, ``node_id``; any type), ``label`` (or ``class``; text
+    or whole numbers, empty where it is unknown; among whole numbers −1 means unknown too), if the split is
+    given ``split`` (``train``, ``val``, ``test`` or empty), and the features, which
+    :mod:`hpn.datasets.formats.table_features` describes. The edges table has ``source`` and ``target`` (or
+    ``src``/``dst``, ``from``/``to``, ``u``/``v``); its other columns are not used. Ids are compared as text.
+    Classes are numbered in the order of the labels.
+
+    Args:
+        path: A folder with ``nodes.csv`` and ``edges.csv`` (or ``.csv.gz``, ``.parquet``), or with
+            several files of a table, ``nodes-*.parquet`` or ``nodes/*.csv``; or a nodes table, the edges
+            table beside it under the same name with ``edges`` for ``nodes``.
+        sink: Where the graph goes; by default into memory.
+        normalize: How to scale the features.
+        text: Columns to read as text, with commas between them.
+        missing: What to do about missing numbers: refuse the table, or fill them with the mean of their
+            column or with zero.
+        unknown_edges: What to do about edges with ends that are not in the nodes table: refuse or drop them.
+        kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of
+            another graph; by default that is found out.
+
+    Raises:
+        DataError: If a table is missing or damaged, or they do not fit each other.
+    """
+    sink = sink or MemorySink()
+    node_files, edge_files = _find_tables(path)
+    name = path.resolve().name
+    with open_database(sink.scratch) as connection:
+        nodes, edges = open_table(connection, node_files), open_table(connection, edge_files)
+        roles = _find_columns(nodes, _NODE_COLUMNS, optional="split")
+        ends = _find_columns(edges, _EDGE_COLUMNS)
+        sink.begin(nodes.num_bytes + edges.num_bytes)
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        features = TableFeatures(nodes, {*roles.values()}, text=words, missing=missing, kinds=kinds)
+        types = nodes.types(roles["id"]) | edges.types(ends["source"]) | edges.types(ends["target"])
+        as_key = _as_whole if types <= _INTEGERS else _as_text
+        nodes.stage("nodes", lambda file: [*_role_columns(file, roles, as_key), features.staged(file)])
+        if nodes.num_rows == 0:
+            raise nodes.error("the table has no rows; a graph needs nodes")
+        _write_ids(sink, nodes, roles["id"])
+        class_names = _write_labels(sink, nodes, roles["label"])
+        is_split = "split" in roles and _write_masks(sink, nodes, roles["split"])
+        features.write(FeatureWriter(sink, name, normalize), sink)
+        dropped = _join_links(nodes, edges, ends, as_key, unknown_edges)
+        num_links, read = edges.num_rows - dropped, edges.num_bytes
+        counts = write_links(sink, nodes.num_rows, num_links, lambda: read_links(edges), read)
+    notes = [f"{count(dropped, 'edge')} with an unknown end dropped"] if dropped else []
+    return sink.finish(
+        {
+            "name": name,
+            "num_features": features.num_features,
+            "num_links": counts.links,
+            "class_names": class_names,
+            "split_rule": "given" if is_split else "seeded",
+            "feature_names": features.names,
+            "column_kinds": features.kinds,
+            "notes": features.notes + notes + counts.describe(),
+        }
+    )
+
+
+def _find_tables(path: Path) -> tuple[list[Path], list[Path]]:
+    """The files of the nodes table and those of the edges table."""
+    if path.is_dir():
+        nodes, parts = _beside(path / "nodes.csv"), _parts(path, "nodes")
+        if not nodes and parts:
+            edges = _parts(path, "edges") or _beside(path / "edges.csv")[:1]
+            if not edges:
+                raise DataError(f"{path}: the edges table is missing; add edges.csv, or edges-*.csv")
+            return parts, edges
+        nodes = nodes or [file for file in sorted(path.glob("*nodes*")) if _is_table(file)]
+        if len(nodes) != 1:
+            names = " and ".join(file.name for file in nodes)
+            found = f"holds more than one nodes table, {names}" if nodes else "has no nodes table"
+            raise DataError(f"{path}: the folder {found}; it needs nodes.csv or nodes.parquet")
+        path = nodes[0]
+    elif not path.exists():
+        raise DataError(f"{path}: no such file or folder; give the nodes table or its folder")
+    if not _is_table(path) or "nodes" not in path.name:
+        raise DataError(
+            f"{path}: expected the nodes table, a .csv, .csv.gz or .parquet file with 'nodes' in its name "
+            "and a table with 'edges' instead beside it"
+        )
+    wanted = path.with_name(path.name.replace("nodes", "edges"))
+    edges = _beside(wanted)
+    if not edges:
+        raise DataError(f"{path}: the edges table is missing; put {wanted.name} beside it")
+    return [path], edges[:1]
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.endswith(SUFFIXES) and path.is_file()
+
+
+def _parts(folder: Path, table: str) -> list[Path]:
+    """The files of a table that is cut into several: ``nodes-*.csv``, or ``nodes/*.csv``."""
+    return sorted(filter(_is_table, [*folder.glob(f"{table}-*"), *(folder / table).glob("*")]))
+
+
+def _beside(path: Path) -> list[Path]:
+    """List which of the kinds of a table exist, the kind asked for first."""
+    stem = path.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".parquet")
+    others = [path.with_name(stem + suffix) for suffix in SUFFIXES]
+    return [file for file in dict.fromkeys([path, *others]) if _is_table(file)]
+
+
+def _find_columns(table: Table, known: Mapping[str, str], optional: str = "") -> dict[str, str]:
+    """Map each role to the column that plays it."""
+    roles: dict[str, str] = {}
+    for name in table.columns:
+        role = known.get(name.strip().lower())
+        if role is None:
+            continue
+        if role in roles:
+            raise table.error(f"columns {roles[role]!r} and {name!r} both mean the {role}; drop one")
+        roles[role] = name
+    missing = [role for role in dict.fromkeys(known.values()) if role not in {*roles, optional}]
+    if missing:
+        shown = ", ".join(table.columns[:8]) + (", …" if len(table.columns) > 8 else "")
+        raise table.error(f"has no column {missing[0]!r}; found: {shown}")
+    return roles
+
+
+def _role_columns(file: TableFile, roles: Mapping[str, str], as_key: AsKey) -> list[str]:
+    others = [f"{_as_text(file, roles[role])} AS {role}" for role in ("label", "split") if role in roles]
+    return [f"{as_key(file, roles['id'])} AS id", *others]
+
+
+def _as_whole(file: TableFile, column: str) -> str:
+    return f"{file.column(column)[0]}::BIGINT"
+
+
+def _as_text(file: TableFile, column: str) -> str:
+    """An expression that spells a value of any type, so that 7, 7.0 and "7" are alike; empty is null."""
+    name, kind = file.column(column)
+    if is_nested(kind):
+        raise file.error(f"holds {kind}; expected text or numbers", column=column)
+    if kind in {"FLOAT", "DOUBLE"}:
+        whole = f"{name} = floor({name}) AND abs({name}) < 9e15 THEN {name}::BIGINT::VARCHAR"
+        return f"CASE WHEN isnan({name}) THEN NULL WHEN {whole} ELSE {name}::VARCHAR END"
+    return f"nullif({spell(name, kind, trimmed=file.is_csv)}, '')"
+
+
+def _write_ids(sink: Sink, nodes: Table, column: str) -> None:
+    usual = "TRY_CAST(id AS BIGINT)::VARCHAR IS NOT DISTINCT FROM id::VARCHAR"
+    counts = f"min(rowid) FILTER (id IS NULL), count(DISTINCT id), bool_and({usual})"
+    [(empty, distinct, is_whole)] = nodes.query(f"SELECT {counts} FROM nodes")
+    if empty is not None:
+        raise nodes.error("the id is empty; give every node one", row=empty, column=column)
+    if distinct < nodes.num_rows:
+        earlier = "row_number() OVER (PARTITION BY id ORDER BY rowid) > 1"
+        repeated = f"SELECT rowid AS place, id::VARCHAR AS name FROM nodes QUALIFY {earlier}"
+        row, name = nodes.query(f"FROM ({repeated}) ORDER BY place LIMIT 1")[0]
+        raise nodes.error(f"id {name!r} is given to an earlier node too", row=row, column=column)
+    kind = "BIGINT" if is_whole else "VARCHAR"
+    write_ids(sink, nodes.arrays(f"SELECT id::{kind} AS id FROM nodes", 0, nodes.num_rows)["id"])
+
+
+def _write_labels(sink: Sink, nodes: Table, column: str) -> list[str]:
+    """Number the labels in their order: of size if all are whole numbers, else of spelling."""
+    labels = [label for (label,) in nodes.query("SELECT DISTINCT label FROM nodes WHERE label IS NOT NULL")]
+    names = {label: label for label in labels}
+    classes = sorted(labels)
+    if all(_WHOLE_LABEL.fullmatch(label) for label in labels):
+        names = {label: str(int(label.partition(".")[0])) for label in labels}
+        classes = sorted(set(names.values()) - {str(UNLABELLED)}, key=int)
+    if not classes:
+        raise nodes.error("no node has a label", column=column)
+    number = {str(UNLABELLED): UNLABELLED} | {name: index for index, name in enumerate(classes)}
+    sink.append("y", _number_rows(nodes, "label", {label: number[name] for label, name in names.items()}))
+    return classes
+
+
+def _write_masks(sink: Sink, nodes: Table, column: str) -> bool:
+    """Write the given split, if there is one."""
+    parts = nodes.query("SELECT split, min(rowid) FROM nodes WHERE trim(split) != '' GROUP BY split")
+    for part, row in parts:
+        if part.strip().lower() not in _PARTS:
+            raise nodes.error(f"{part!r} is not one of train, val and test", row=row, column=column)
+    if parts:
+        numbers = _number_rows(nodes, "split", {part: _PARTS[part.strip().lower()] for part, _ in parts})
+        for code, mask in enumerate(MASKS):
+            sink.append(mask, (numbers == code).view(np.uint8))
+    return bool(parts)
+
+
+def _number_rows(nodes: Table, column: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+    """The number of the word in each row, -1 where there is none."""
+    query = (
+        "WITH known AS (SELECT unnest($words::VARCHAR[]) AS word, unnest($numbers::BIGINT[]) AS number) "
+        "SELECT coalesce(number, -1) AS number "
+        f"FROM nodes LEFT JOIN known ON {column} = word ORDER BY nodes.rowid"
+    )
+    values = {"words": list(numbers), "numbers": list(numbers.values())}
+    found: NDArray[np.int64] = nodes.connection.execute(query, values).fetchnumpy()["number"]
+    return found
+
+
+def _join_links(
+    nodes: Table, edges: Table, ends: Mapping[str, str], as_key: AsKey, unknown_edges: str
+) -> int:
+    """Make the table ``links`` of the positions of both ends; give the number of edges that were dropped."""
+    [(are_positions,)] = nodes.query("SELECT bool_and(id::VARCHAR = rowid::VARCHAR) FROM nodes")
+    nodes.query("CREATE TABLE places AS SELECT id, rowid::INTEGER AS place FROM nodes")
+    nodes.query("DROP TABLE nodes")
+    is_direct = are_positions and as_key is _as_whole  # nothing to look up, which takes half the time
+    known = f"BETWEEN 0 AND {nodes.num_rows - 1}"
+
+    def find_ends(file: TableFile) -> list[str]:
+        keys = {end: as_key(file, column) for end, column in ends.items()}
+        return [f"CASE WHEN {key} {known} THEN {key}::INTEGER END AS {end}" for end, key in keys.items()]
+
+    edges.stage(
+        "links",
+        lambda file: find_ends(file) if is_direct else ["a.place AS source", "b.place AS target"],
+        lambda file: "" if is_direct else _join(*(as_key(file, ends[end]) for end in ("source", "target"))),
+    )
+    unknown = "source IS NULL OR target IS NULL"
+    [(number,)] = nodes.query(f"SELECT count(*) FROM links WHERE {unknown}")
+    if number and unknown_edges == "error":
+        raise _unknown_end(edges, ends, as_key)
+    nodes.query(f"DELETE FROM links WHERE {unknown}")
+    return int(number)
+
+
+def _join(source: str, target: str) -> str:
+    return f"LEFT JOIN places a ON {source} = a.id LEFT JOIN places b ON {target} = b.id"
+
+
+def _unknown_end(edges: Table, ends: Mapping[str, str], as_key: AsKey) -> DataError:
+    """Make the error for the first edge with an end that is not a node."""
+    for file in edges.files:
+        keys = ", ".join(f"{as_key(file, column)} AS {end}" for end, column in ends.items())
+        rows = f"SELECT row_number() OVER () - 1 AS position, {keys} FROM {file.scan}"
+        query = (
+            "SELECT position, a.place IS NULL, source::VARCHAR, target::VARCHAR "
+            f"FROM ({rows}) {_join('source', 'target')} "
+            "WHERE a.place IS NULL OR b.place IS NULL ORDER BY position LIMIT 1"
+        )
+        for row, is_source, source, target in edges.query(query):
+            name, column = (source, ends["source"]) if is_source else (target, ends["target"])
+            what = "is empty" if name is None else f"{name!r} is the id of no node"
+            return file.error(f"{what}; add the node or drop the edge", row=row, column=column)
+    raise AssertionError("every end is known")

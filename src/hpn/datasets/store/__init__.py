@@ -1,0 +1,33 @@
+"""A graph as a folder of flat arrays that is mapped into memory, not read.
+
+::
+
+    header.json      what the graph is called, its classes, features and fingerprint, and of every array type,
+                     shape and checksum
+    indptr.bin       where the neighbours of each node begin, int64
+    indices.bin      the neighbours, int32 (int64 beyond 2³¹ nodes)
+    x.bin            dense features, float32 or float16; or x_indptr, x_indices and x_values, sparse ones
+    y.bin            the class of each node, int64, −1 where it is unknown
+    train.bin, …     a given split, one byte per node
+    ids.bin          ids of the nodes, int64; or ids_text and ids_ends: UTF-8, and where each id ends
+
+A store is written beside its place and moved there as a whole. When it is opened, sizes are checked against
+the header at once, and checksums as the bytes are first read through.
+"""
+
+from __future__ import annotations
+
+from hpn.datasets.store.read import HEADER, KIND, VERSION, is_store, open_store
+from hpn.datasets.store.write import FEATURE_TYPES, FeatureType, StoreWriter, write_store
+
+__all__ = [
+    "FEATURE_TYPES",
+    "HEADER",
+    "KIND",
+    "VERSION",
+    "FeatureType",
+    "StoreWriter",
+    "is_store",
+    "open_store",
+    "write_store",
+]

@@ -1,0 +1,425 @@
+"""Graphs in NumPy archives: what is read, and what is said when it cannot be."""
+
+import os
+import tempfile
+import warnings
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpn.datasets import edges as edges_module
+from hpn.datasets.formats import npz
+from hpn.datasets.formats.npz import load_npz
+from hpn.datasets.sparse import is_sparse
+from hpn.datasets.store import StoreWriter
+from hpn.errors import DataError
+
+DATA = Path(os.environ.get("HPN_DATA") or Path(__file__).parents[4] / "shared" / "data")
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(npz, "_BLOCK_VALUES", 4)
+    monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 3)
+
+
+def toy_arrays(**changes):
+    """Make five nodes: 0-1 in both directions, 1-2 twice, a self-loop at 3, nothing at 4."""
+    rows, columns = np.array([0, 1, 1, 1, 3]), np.array([1, 0, 2, 2, 3])
+    arrays = {
+        "adj_indptr": np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=5))]),
+        "adj_indices": columns,
+        "adj_data": np.ones(5),
+        "adj_shape": np.array([5, 5]),
+        "attr_matrix": np.arange(10, dtype=np.float16).reshape(5, 2),
+        "labels": np.array([0, 1, -1, 1, 0], dtype=np.int8),
+    }
+    arrays.update(changes)
+    return {key: np.asarray(value) for key, value in arrays.items() if value is not None}
+
+
+def sparse_features(matrix, **changes):
+    csr = sp.csr_matrix(matrix)
+    parts = {"attr_indptr": csr.indptr, "attr_indices": csr.indices, "attr_data": csr.data}
+    return {"attr_matrix": None, **parts, "attr_shape": csr.shape, **changes}
+
+
+def save(folder, **changes):
+    path = Path(folder) / "toy.npz"
+    np.savez_compressed(path, **toy_arrays(**changes))
+    return path
+
+
+def test_reads_every_part(tmp_path, read):
+    graph = read(load_npz, save(tmp_path, class_names=["cat", "dog"]))
+    assert graph.name == "toy.npz"
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.num_links == 5
+    assert graph.x.dtype == torch.float32
+    assert graph.x.tolist() == np.arange(10).reshape(5, 2).tolist()
+    assert graph.y.tolist() == [0, 1, -1, 1, 0]
+    assert graph.class_names == ("cat", "dog")
+    assert graph.masks is None
+    assert graph.split_rule == "seeded"
+
+
+SPELLINGS = {
+    "no adj_data": {"adj_data": None},
+    "float labels": {"labels": np.array([0.0, 1.0, -1.0, 1.0, 0.0])},
+    "half labels": {"labels": np.array([0.0, 1.0, -1.0, 1.0, 0.0], dtype=np.float16)},
+    "big-endian": {"attr_matrix": np.arange(10).reshape(5, 2).astype(">f8")},
+    "Fortran order": {"attr_matrix": np.asfortranarray(np.arange(10).reshape(5, 2))},
+    "unsigned indices": {"adj_indices": np.array([1, 0, 2, 2, 3], dtype=np.uint16)},
+    "float indices": {"adj_indices": np.array([1, 0, 2, 2, 3], dtype=">f4")},
+    "unused pickled array": {"node_names": np.array([{}] * 5)},
+    "text labels": {"labels": ["0", "1", "", "1", "0"]},
+}
+
+
+@pytest.mark.parametrize("change", SPELLINGS.values(), ids=SPELLINGS)
+def test_spelling_makes_no_difference(tmp_path, read, change):
+    expected = load_npz(save(tmp_path)).fingerprint()
+    assert read(load_npz, save(tmp_path, **change)).fingerprint() == expected
+
+
+def test_text_labels_are_classes_in_order(tmp_path, read):
+    graph = read(load_npz, save(tmp_path, labels=["Zürich", "Aachen", "", "Köln", "Aachen"]))
+    assert graph.class_names == ("Aachen", "Köln", "Zürich")
+    assert graph.y.tolist() == [2, 0, -1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "ids", [[7, -1, 3, 9, 2**62], ["köd-999", "b", "7", "", "e"]], ids=["numbers", "text"]
+)
+def test_ids_and_names_of_features(tmp_path, read, ids):
+    graph = read(load_npz, save(tmp_path, node_ids=ids, feature_names=["ä", "b"]))
+    assert graph.node_ids.tolist() == ids
+    assert graph.index(ids[::-1]).tolist() == [4, 3, 2, 1, 0]
+    assert graph.feature_names == ("ä", "b")
+    assert graph.fingerprint() == load_npz(save(tmp_path)).fingerprint()
+
+
+def test_edges_are_counted(tmp_path, read):
+    notes = ("1 self-loop dropped", "1 duplicate edge merged", "1 edge with one direction only, used in both")
+    assert read(load_npz, save(tmp_path)).notes == notes
+
+
+def test_sparse_features_stay_sparse(tmp_path, read):
+    dense = np.array([[0, 2.0], [0, 0], [1, 0], [0, 0], [3, 4]])
+    graph = read(load_npz, save(tmp_path, **sparse_features(dense)), normalize="row")
+    assert is_sparse(graph.x)
+    assert graph.x.dtype == torch.float32
+    total = np.maximum(dense.sum(1, keepdims=True), 1)
+    assert np.allclose(graph.x.to_dense().numpy(), dense / total)
+
+
+@pytest.mark.parametrize("columns", [[1, 1, 0, 1, 0], [0, 0, 0, 1, 1]], ids=["unsorted", "duplicates"])
+def test_sparse_features_need_no_order(tmp_path, read, columns):
+    parts = {"attr_indptr": [0, 0, 3, 3, 3, 5], "attr_indices": columns, "attr_data": [1, 2, 3, 4, 5]}
+    expected = np.zeros((5, 2))
+    np.add.at(expected, ([1, 1, 1, 4, 4], columns), [1, 2, 3, 4, 5])
+    graph = read(load_npz, save(tmp_path, **sparse_features(np.eye(5, 2), **parts)))
+    assert graph.x.to_dense().tolist() == expected.tolist()
+
+
+def test_normalize(tmp_path, read):
+    graph = read(load_npz, save(tmp_path), normalize="row")
+    sums = graph.x.abs().sum(dim=1)
+    assert torch.allclose(sums[sums > 0], torch.ones(int((sums > 0).sum())))
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, float])
+def test_masks(tmp_path, read, kind):
+    train, test = np.array([1, 1, 0, 0, 0], dtype=kind), np.array([0, 0, 0, 1, 1], dtype=kind)
+    graph = read(load_npz, save(tmp_path, train_mask=train, test_mask=test))
+    assert graph.split_rule == "given"
+    assert graph.masks.train.tolist() == [True, True, False, False, False]
+    assert graph.masks.val.tolist() == [False] * 5
+    assert graph.masks.test.tolist() == [False, False, False, True, True]
+
+
+NAN, INF = float("nan"), float("inf")
+BAD_ARRAYS = {
+    "pickled labels": ({"labels": np.array([0, 1, None, 1, 0])}, "labels holds pickled"),
+    "pickled names": ({"class_names": np.array(["a", None])}, "class_names holds pickled"),
+    "pickled edges": ({"adj_indices": np.array([1, 0, 2, 2, None])}, "adj_indices holds pickled"),
+    "pickled edge values": ({"adj_data": np.array([None] * 5)}, "adj_data holds pickled"),
+    "pickled features": ({"attr_matrix": np.full((5, 2), None)}, "attr_matrix holds pickled"),
+    "no labels": ({"labels": None}, "missing labels; found: adj_data, adj_indices"),
+    "no features": ({"attr_matrix": None}, "missing attr_matrix (or attr_indptr"),
+    "half the sparse features": (sparse_features(np.eye(5), attr_data=None), "missing attr_data;"),
+    "indptr falls": ({"adj_indptr": [0, 4, 1, 4, 5, 5]}, "adj_indptr falls after row 1"),
+    "indptr short": ({"adj_indptr": [0, 1, 5]}, "adj_indptr has 3 entries; 5 rows"),
+    "indptr starts late": ({"adj_indptr": [1, 1, 4, 4, 5, 5]}, "runs from 1 to 5"),
+    "indptr ends early": ({"adj_indptr": [0, 1, 4, 4, 4, 4]}, "runs from 0 to 4"),
+    "unknown node": ({"adj_indices": [1, 0, 2, 5, 3]}, "an edge to a node 5 in row 1"),
+    "unknown node at the end": ({"adj_indices": [1, 0, 2, 2, 5]}, "an edge to a node 5 in row 3"),
+    "negative node": ({"adj_indices": [1, 0, 2, -1, 3]}, "an edge to a node -1 in row 1"),
+    "not square": ({"adj_shape": [5, 6]}, "adj_shape is (5, 6)"),
+    "shape of three": ({"adj_shape": [5, 5, 1]}, "adj_shape is [5, 5, 1]"),
+    "shape negative": ({"adj_shape": [-5, 5]}, "adj_shape is [-5, 5]"),
+    "adj_data long": ({"adj_data": np.ones(6)}, "adj_data has shape (6,)"),
+    "text indices": ({"adj_indices": ["1", "0", "2", "2", "3"]}, "adj_indices holds <U1"),
+    "square indices": ({"adj_indices": np.eye(5)}, "adj_indices has shape (5, 5)"),
+    "fractional index": ({"adj_indices": [1, 0, 2, 2.5, 3]}, "adj_indices[3] is 2.5"),
+    "wrapped index": (
+        {"adj_indices": np.array([1, 0, 2, 2, 2**64 - 1], np.uint64)},
+        "adj_indices[4] is 18446744073709551615",
+    ),
+    "fractional label": ({"labels": [0, 1, 0.5, 1, 0]}, "labels[2] is 0.5"),
+    "huge label": ({"labels": [0, 1, 10**12, 1, 0]}, "labels[2] is 1000000000000"),
+    "label below -1": ({"labels": [0, 1, -2, 1, 0]}, "label -2 is below -1"),
+    "labels short": ({"labels": [0, 1]}, "5 nodes have features but 2 have labels"),
+    "no label at all": ({"labels": [-1] * 5}, "no node has a label"),
+    "features short": ({"attr_matrix": np.ones((4, 2))}, "4 nodes have features"),
+    "features flat": ({"attr_matrix": np.ones(5)}, "attr_matrix is float64 of shape (5,)"),
+    "features text": ({"attr_matrix": np.full((5, 2), "a")}, "attr_matrix is <U1"),
+    "features complex": ({"attr_matrix": np.ones((5, 2), complex)}, "attr_matrix is complex128"),
+    "no feature columns": ({"attr_matrix": np.zeros((5, 0))}, "shape (5, 0)"),
+    "nan feature": ({"attr_matrix": np.where(np.eye(5, 6, k=1), NAN, 0)[::-1]}, "feature 5 of node 0 is nan"),
+    "infinite at the end": (
+        {"attr_matrix": np.where(np.eye(5) * np.arange(5) > 3, -INF, 0)},
+        "4 of node 4 is -inf",
+    ),
+    "too large for float32": ({"attr_matrix": np.full((5, 1), 1e300)}, "feature 0 of node 0 is inf"),
+    "sparse inf": (
+        sparse_features(np.where(np.eye(5) * np.arange(5) > 3, INF, 1)),
+        "feature 4 of node 4 is inf",
+    ),
+    "sparse sum too large": (
+        sparse_features(
+            np.eye(5, 2),
+            attr_indptr=[0, 1, 2, 3, 3, 5],
+            attr_indices=[0, 1, 0, 1, 1],
+            attr_data=[1, 2, 3, 3e38, 3e38],
+        ),
+        "feature 1 of node 4 is inf",
+    ),
+    "sparse column": (sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, 7]), "a column 7 in row 4"),
+    "sparse fractional": (
+        sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, NAN]),
+        "attr_indices[4] is nan",
+    ),
+    "sparse data short": (sparse_features(np.eye(5), attr_data=[1.0]), "attr_data has shape (1,)"),
+    "sparse data text": (
+        sparse_features(np.eye(5), attr_data=list("abcde")),
+        "attr_data is <U1 of shape (5,)",
+    ),
+    "mask short": ({"train_mask": [True, False], "test_mask": [False] * 5}, "train mask must be 5 Booleans"),
+    "mask of twos": ({"train_mask": [0, 2, 0, 0, 0], "test_mask": [0] * 5}, "train_mask[1] is 2"),
+    "mask alone": ({"train_mask": [True] * 5}, "has train_mask; give train_mask and test_mask"),
+    "masks overlap": ({"train_mask": [True] * 5, "test_mask": [True] * 5}, "node 0 is in two"),
+    "names too few": ({"class_names": ["cat"]}, "1 class names for 2 classes"),
+    "names are numbers": ({"class_names": [1, 2]}, "class_names is int64"),
+    "nan label": ({"labels": [0, 1, NAN, 1, 0]}, "labels[2] is nan"),
+    "one-hot labels": ({"labels": np.eye(5, dtype=int)}, "labels has shape (5, 5)"),
+    "one-hot words": ({"labels": np.full((5, 5), "a")}, "labels is <U1 of shape (5, 5)"),
+    "no text label": ({"labels": [""] * 5}, "no node has a label"),
+    "text labels and names": (
+        {"labels": list("abcde"), "class_names": ["a"]},
+        "labels holds <U1, expected whole",
+    ),
+    "wrapped label": ({"labels": np.array([0, 1, 2**64 - 1, 1, 0], np.uint64)}, "labels[2]"),
+    "mask of text": ({"train_mask": list("01010"), "test_mask": [0] * 5}, "train_mask holds <U1"),
+    "ids short": ({"node_ids": [1, 2]}, "node_ids is int64 of shape (2,), expected 5"),
+    "ids of fractions": ({"node_ids": np.ones(5)}, "node_ids is float64"),
+    "ids twice": ({"node_ids": [1, 2, 3, 2, 5]}, "node_ids has 2 more than once"),
+    "pickled ids": ({"node_ids": np.array([1, 2, None, 3, 4])}, "node_ids holds pickled"),
+    "feature names short": ({"feature_names": ["a"]}, "feature_names has 1 names for 2 features"),
+    "no nodes": (
+        {
+            "adj_indptr": [0],
+            "adj_indices": np.zeros(0, int),
+            "adj_data": None,
+            "adj_shape": [0, 0],
+            "attr_matrix": np.zeros((0, 3)),
+            "labels": np.zeros(0, int),
+        },
+        "expected nodes with features",
+    ),
+}
+
+
+def assert_one_line(error, path, expected):
+    message = str(error.value)
+    assert Path(path).name in message
+    assert expected in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("change", "expected"), BAD_ARRAYS.values(), ids=BAD_ARRAYS)
+def test_bad_arrays_are_named(tmp_path, read, change, expected):
+    path = save(tmp_path, **change)
+    with pytest.raises(DataError) as error:
+        read(load_npz, path)
+    assert_one_line(error, path, expected)
+
+
+def damage_member(path):
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("attr_matrix.npy")
+    content = bytearray(path.read_bytes())
+    content[info.header_offset + 80] ^= 0xFF
+    path.write_bytes(content)
+
+
+BAD_FILES = {
+    "text": (lambda path: path.write_text("hello"), "is not an .npz archive"),
+    "empty": (lambda path: path.write_bytes(b""), "is not an .npz archive"),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-60]), "is cut short"),
+    "absent": (lambda path: path.unlink(), "no such file"),
+    "damaged member": (damage_member, "attr_matrix is damaged"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("damage", "expected"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files_are_named(tmp_path, read, damage, expected):
+    path = save(tmp_path)
+    damage(path)
+    with pytest.raises(DataError) as error:
+        read(load_npz, path)
+    assert_one_line(error, path, expected)
+
+
+@pytest.mark.parametrize("member", ["adj_indices", "adj_data", "attr_matrix", "labels", "adj_indptr"])
+def test_the_checksum_of_every_member_is_compared(tmp_path, member):
+    path = tmp_path / "toy.npz"
+    np.savez(path, **toy_arrays())
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(f"{member}.npy")
+        data = archive.read(info)
+    content = path.read_bytes()
+    start = content.index(data, info.header_offset)
+    path.write_bytes(content[: start + len(data) - 1] + b"\x55" + content[start + len(data) :])
+    with pytest.raises(DataError, match=rf"{member} is damaged \(Bad CRC-32"):
+        load_npz(path)
+
+
+def write_member(path, key, content):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"{key}.npy", content)
+
+
+@pytest.mark.parametrize(
+    "content", [b"not an array", b"\x93NUMPY\x09\x00", b""], ids=["text", "version", "nothing"]
+)
+def test_member_that_is_no_array_is_named(tmp_path, read, content):
+    path = save(tmp_path, labels=None)
+    write_member(path, "labels", content)
+    with pytest.raises(DataError) as error:
+        read(load_npz, path)
+    assert_one_line(error, path, "labels is damaged")
+
+
+def test_a_member_with_too_few_numbers_is_named(tmp_path):
+    path = save(tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("attr_matrix.npy")
+    write_member(save(tmp_path, attr_matrix=None), "attr_matrix", content[:-3])
+    with pytest.raises(DataError, match="attr_matrix is damaged"):
+        load_npz(path)
+
+
+@pytest.mark.parametrize("shape", [(10**30, 2), (5, 10**30), (5, 2**61)])
+def test_a_shape_no_memory_can_hold_is_damage(tmp_path, shape):
+    path = save(tmp_path, attr_matrix=None)
+    with zipfile.ZipFile(path, "a") as archive, archive.open("attr_matrix.npy", "w") as member:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(member, header)
+    with pytest.raises(DataError, match="attr_matrix is damaged"):
+        load_npz(path)
+
+
+def test_newer_headers_are_read(tmp_path):
+    path = save(tmp_path)
+    expected = load_npz(path).fingerprint()
+    save(tmp_path, adj_indices=None, attr_matrix=None)
+    with zipfile.ZipFile(path, "a") as archive:
+        for key, version in (("adj_indices", (2, 0)), ("attr_matrix", (3, 0))):
+            with archive.open(f"{key}.npy", "w") as member, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.lib.format.write_array(member, toy_arrays()[key], version)
+    assert load_npz(path).fingerprint() == expected
+
+
+def test_a_full_disk_is_not_taken_for_damage(tmp_path, monkeypatch):
+    def fail(store, name, rows):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StoreWriter, "append", fail)
+    with pytest.raises(OSError, match="No space left"), StoreWriter(tmp_path / "s") as store:
+        load_npz(save(tmp_path), store)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_no_damage_gets_past_as_another_exception(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "toy.npz"
+        np.savez(path, **toy_arrays(train_mask=np.eye(5)[0], test_mask=np.eye(5)[1], node_ids=list("abcde")))
+        content = bytearray(path.read_bytes())
+        places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+        for place, value in data.draw(st.lists(places, min_size=1, max_size=4)):
+            content[place] = value
+        path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
+        with warnings.catch_warnings(), suppress(DataError):
+            warnings.simplefilter("ignore")
+            load_npz(path)
+
+
+@st.composite
+def graphs(draw):
+    num_nodes = draw(st.integers(1, 12))
+    node = st.integers(0, num_nodes - 1)
+    links = draw(st.lists(st.tuples(node, node), max_size=30))
+    labels = draw(st.lists(st.integers(-1, 3), min_size=num_nodes, max_size=num_nodes))
+    labels[0] = max(labels[0], 0)
+    number = st.floats(-100, 100, width=16)
+    row = st.lists(number, min_size=3, max_size=3)
+    x = draw(st.lists(row, min_size=num_nodes, max_size=num_nodes))
+    return np.array(links, dtype=int).reshape(-1, 2), np.array(labels), np.array(x)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(graph=graphs(), is_stored_sparse=st.booleans())
+def test_round_trip(graph, is_stored_sparse):
+    links, labels, x = graph
+    num_nodes = len(labels)
+    order = np.argsort(links[:, 0], kind="stable")
+    counts = np.bincount(links[:, 0], minlength=num_nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = load_npz(
+            save(
+                folder,
+                adj_indptr=np.concatenate([[0], np.cumsum(counts)]),
+                adj_indices=links[order, 1],
+                adj_data=None,
+                adj_shape=[num_nodes, num_nodes],
+                labels=labels,
+                **(sparse_features(x) if is_stored_sparse else {"attr_matrix": x}),
+            )
+        )
+    undirected = {(a, b) for a, b in links.tolist() if a != b}
+    undirected |= {(b, a) for a, b in undirected}
+    assert loaded.edge_index.T.tolist() == [list(edge) for edge in sorted(undirected)]
+    assert loaded.num_links == len(links)
+    assert loaded.y.tolist() == labels.tolist()
+    assert loaded.x.to_dense().tolist() == x.tolist()
+
+
+def test_debian_sections():
+    path = DATA / "debian-sections.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there; point HPN_DATA at the folder that has it")
+    graph = load_npz(path)
+    assert (graph.num_nodes, graph.num_links) == (63_620, 322_803)
+    assert (graph.num_features, graph.num_classes) == (128, 51)
+    assert "python" in graph.class_names

@@ -1,0 +1,276 @@
+"""The OGB reader on a tiny data set in OGB's own on-disk layout."""
+
+import gzip
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpn.datasets.formats import ogb, table_features, table_files
+from hpn.datasets.formats.ogb import load_ogb, ogb_url
+from hpn.datasets.store import StoreWriter
+from hpn.errors import ConfigError, DataError
+
+pytest.importorskip("ogb", reason="the ogb package is not installed: pip install 'hpn[ogb]'")
+
+RAW = {
+    "edge": "0,1\n1,0\n1,2\n1,2\n3,3\n",
+    "node-feat": "0.5,1.0\n1.5,-2.0\n2.0,3.0\n0.0,0.0\n1.0,1.0\n",
+    "node-label": "35\n12\n0\n35\n12\n",
+    "num-node-list": "5\n",
+    "num-edge-list": "5\n",
+}
+MAPPING = "label idx,arxiv category\n0,arxiv cs na\n12,arxiv cs gt\n35,arxiv cs lo\n"
+
+
+def write(root, name="ogbn-arxiv", mapping=MAPPING, **changes):
+    """Write the raw files; the keywords have underscores for hyphens, and None leaves a file out."""
+    folder = root / name.replace("-", "_")
+    (folder / "raw").mkdir(parents=True)
+    changed = {key.replace("_", "-"): value for key, value in changes.items()}
+    for key, text in (RAW | changed).items():
+        if text is not None:
+            (folder / "raw" / f"{key}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    if mapping is not None:
+        (folder / "mapping").mkdir()
+        path = folder / "mapping" / "labelidx2arxivcategeory.csv.gz"
+        path.write_bytes(gzip.compress(mapping.encode()))
+    return folder / "raw"
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(table_features, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 2)
+
+
+def test_reads_the_raw_files(tmp_path, read):
+    write(tmp_path)
+    graph = read(load_ogb, "ogbn-arxiv", tmp_path)
+    assert graph.name == "ogbn-arxiv"
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.num_links == 5
+    assert graph.x.tolist() == [[0.5, 1], [1.5, -2], [2, 3], [0, 0], [1, 1]]
+    assert graph.y.tolist() == [35, 12, 0, 35, 12]
+    assert graph.split_rule == "index"
+    assert graph.class_order == (35, 12, 0)
+    assert graph.num_classes == 36
+    assert graph.class_names[12] == "arxiv cs gt"
+    assert graph.class_names[1] == "1"
+
+
+def test_products_without_names(tmp_path, read):
+    write(tmp_path, "ogbn-products", mapping=None, node_label="4\n7\n46\n3\nnan\n")
+    graph = read(load_ogb, "ogbn-products", tmp_path)
+    assert graph.y.tolist() == [4, 7, 46, 3, -1]
+    assert graph.class_order == (4, 7, 3)
+    assert graph.class_names[46] == "46"
+
+
+FEATURES = {
+    "whole": ("1,2\n" * 5, [[1.0, 2.0]] * 5),
+    "fractions late": ("1,2\n" * 4 + "0.5,1e-3\n", [[1.0, 2.0]] * 4 + [[0.5, float(np.float32(1e-3))]]),
+    "a tie once rounded to float64": ("1.0000000596046447754\n" * 5, [[1.0]] * 5),
+    "no last newline": ("1\n2\n3\n4\n5", [[1], [2], [3], [4], [5]]),
+    "Windows": ("1\r\n2\r\n3\r\n4\r\n5\r\n", [[1], [2], [3], [4], [5]]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FEATURES.values(), ids=FEATURES)
+def test_features(tmp_path, text, expected):
+    write(tmp_path, node_feat=text)
+    assert load_ogb("ogbn-arxiv", tmp_path).x.tolist() == expected
+
+
+def test_class_orders_are_those_of_the_paper():
+    orders = ogb.CLASS_ORDERS
+    assert sorted(orders["ogbn-arxiv"]) == list(range(40))
+    assert sorted(orders["ogbn-products"]) == list(range(46))
+    assert orders["ogbn-arxiv"][:4] == (35, 12, 15, 21)
+    assert orders["ogbn-arxiv"][-4:] == (0, 17, 29, 32)
+    assert orders["ogbn-products"][:4] == (4, 7, 6, 3)
+    assert orders["ogbn-products"][-4:] == (39, 33, 45, 40)
+
+
+def test_url():
+    assert ogb_url("ogbn-arxiv") == "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+    assert ogb_url("ogbn-products").endswith("/products.zip")
+    with pytest.raises(ConfigError, match="did you mean 'ogbn-arxiv'"):
+        ogb_url("ogb-arxiv")
+
+
+def load_error(root):
+    with pytest.raises(DataError) as error:
+        load_ogb("ogbn-arxiv", root)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_missing_files_are_named_with_the_address(tmp_path):
+    write(tmp_path, edge=None)
+    message = load_error(tmp_path)
+    assert "lacks edge.csv.gz" in message
+    assert ogb_url("ogbn-arxiv") in message
+    assert str(tmp_path / "ogbn_arxiv") in message
+
+
+def serve(monkeypatch, tmp_path):
+    """Stand in for OGB's server with a folder; the archive holds a folder named like itself."""
+    source = tmp_path / "server"
+    write(source)
+    (source / "ogbn_arxiv").rename(source / "arxiv")
+    archive = shutil.make_archive(str(source / "arxiv"), "zip", source, "arxiv")
+    monkeypatch.setattr(ogb, "ogb_url", lambda name: (source / "arxiv.zip").as_uri())
+    return Path(archive)
+
+
+def test_what_is_missing_is_downloaded_and_unpacked(tmp_path, monkeypatch):
+    serve(monkeypatch, tmp_path)
+    root = tmp_path / "data"
+    assert load_ogb("ogbn-arxiv", root).num_links == 5
+    assert [path.name for path in root.iterdir()] == ["ogbn_arxiv"]
+
+
+def test_a_broken_archive_leaves_nothing_unpacked(tmp_path, monkeypatch):
+    archive = serve(monkeypatch, tmp_path)
+    archive.write_bytes(archive.read_bytes()[:-30])
+    assert "cannot be unpacked" in load_error(tmp_path / "data")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["arxiv.zip"]
+
+
+def test_offline_it_says_what_to_put_where(tmp_path, monkeypatch):
+    monkeypatch.setattr(ogb, "ogb_url", lambda name: (tmp_path / "no" / "arxiv.zip").as_uri())
+    message = load_error(tmp_path / "data")
+    assert "cannot download" in message
+    assert "put arxiv.zip" in message
+
+
+@pytest.mark.parametrize("cut", [1, 9, 12])
+@pytest.mark.parametrize("file", RAW)
+def test_truncated_files_are_named(tmp_path, file, cut):
+    path = write(tmp_path) / f"{file}.csv.gz"
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert f"{path}: is cut short or damaged" in load_error(tmp_path)
+
+
+@pytest.mark.parametrize("file", RAW)
+def test_checksums_are_compared(tmp_path, file):
+    path = write(tmp_path) / f"{file}.csv.gz"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    assert f"{path}: is cut short or damaged" in load_error(tmp_path)
+
+
+@pytest.mark.parametrize("file", RAW)
+def test_files_that_are_not_gzip_are_named(tmp_path, file):
+    path = write(tmp_path) / f"{file}.csv.gz"
+    path.write_text(RAW[file])
+    assert str(path) in load_error(tmp_path)
+
+
+BAD = {
+    "edge text": ({"edge": "0,1\n" * 4 + "0,a\n"}, "edge.csv.gz, line 5: edge 4 lacks a node"),
+    "edge half": ({"edge": "0,1\n" * 4 + ",1\n"}, "edge.csv.gz, line 5: edge 4 lacks a node"),
+    "edge empty": ({"edge": ""}, "edge.csv.gz: the file is empty"),
+    "edge ragged": ({"edge": "0,1\n" * 4 + "0,1,2\n"}, "edge.csv.gz, line 5: 3 values"),
+    "edge of three": ({"edge": "0,1,2\n" * 5}, "edge.csv.gz: expected two nodes per line, found 3 columns"),
+    "edge fraction": ({"edge": "0,1\n" * 4 + "0,1.5\n"}, "edge.csv.gz, line 5: edge 4 lacks a node"),
+    "edges missing": ({"edge": "0,1\n" * 4}, "edge.csv.gz: 4 edges, but num-edge-list.csv.gz tells of 5"),
+    "edges too many": ({"edge": "0,1\n" * 9}, "edge.csv.gz: 9 edges, but num-edge-list.csv.gz tells of 5"),
+    "unknown node": ({"edge": "0,1\n" * 4 + "0,9\n"}, "edge 4 (0 - 9)"),
+    "negative node": ({"edge": "0,1\n" * 4 + "-1,0\n"}, "edge 4 (-1 - 0)"),
+    "features short": ({"node_feat": "1,2\n" * 4}, "node-feat.csv.gz: 4 nodes have features"),
+    "features long": (
+        {"node_feat": "1,2\n" * 6},
+        "6 nodes have features, but num-node-list.csv.gz tells of 5",
+    ),
+    "features text": (
+        {"node_feat": "1,2\n" * 4 + "1,a\n"},
+        "node-feat.csv.gz, line 5, column '1': 'a' is not",
+    ),
+    "features ragged": ({"node_feat": "1,2\n" * 4 + "1\n"}, "node-feat.csv.gz, line 5: 1 values"),
+    "features empty": ({"node_feat": ""}, "node-feat.csv.gz: the file is empty"),
+    "features missing": ({"node_feat": "1,2\n" * 4 + "1,\n"}, "line 5, column '1': the value is missing"),
+    "features infinite": (
+        {"node_feat": "1,2\n" * 3 + "-inf,0\n1,2\n"},
+        "line 4, column '0': -inf is not a finite",
+    ),
+    "features too large": ({"node_feat": "1,2\n" * 3 + "1e39,0\n1,2\n"}, "line 4, column '0': 1e+39 is not"),
+    "labels text": ({"node_label": "a\n" * 5}, "node-label.csv.gz, line 1: 'a' is not a class number"),
+    "labels infinite": ({"node_label": "1\n" * 4 + "inf\n"}, "line 5: 'inf' is not a class number"),
+    "labels huge": ({"node_label": "1\n" * 4 + "1e12\n"}, "line 5: '1e12' is not a class number"),
+    "labels short": ({"node_label": "1\n" * 4}, "node-label.csv.gz: 4 nodes have labels, but num-node-list"),
+    "labels empty": ({"node_label": ""}, "node-label.csv.gz: the file is empty"),
+    "no label": ({"node_label": "nan\n" * 5}, "no node has a label"),
+    "label below -1": ({"node_label": "1\n" * 4 + "-2\n"}, "label -2 is below -1"),
+    "no graph": ({"num_node_list": "\n"}, "num-node-list.csv.gz"),
+    "count of text": ({"num_node_list": "a\n"}, "num-node-list.csv.gz, line 1: 'a' is not a count"),
+    "count missing": ({"num_edge_list": "nan\n"}, "num-edge-list.csv.gz: expected a count, found -1"),
+    "count below 0": ({"num_edge_list": "-1\n"}, "num-edge-list.csv.gz: expected a count, found -1"),
+    "names": ({"mapping": "label idx,name\n1\n"}, "labelidx2arxivcategeory.csv.gz, line 2: 1 values"),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), BAD.values(), ids=BAD)
+def test_bad_content_is_named(tmp_path, read, change, expected):
+    write(tmp_path, **change)
+    with pytest.raises(DataError) as error:
+        read(load_ogb, "ogbn-arxiv", tmp_path)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_progress_adds_up_to_what_was_announced(tmp_path):
+    write(tmp_path)
+    totals, steps = [], []
+    with StoreWriter(tmp_path / "s", progress=lambda total: totals.append(total) or steps.append) as store:
+        load_ogb("ogbn-arxiv", tmp_path, store)
+    assert totals == [sum(steps)]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_no_damage_gets_past_as_another_exception(data):
+    with tempfile.TemporaryDirectory() as folder:
+        raw = write(Path(folder))
+        path = raw / f"{data.draw(st.sampled_from(list(RAW)))}.csv.gz"
+        content = bytearray(gzip.decompress(path.read_bytes()))
+        places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+        for place, value in data.draw(st.lists(places, min_size=1, max_size=3)):
+            content[place] = value
+        path.write_bytes(gzip.compress(content[: data.draw(st.integers(len(content) // 2, len(content)))]))
+        with suppress(DataError):
+            load_ogb("ogbn-arxiv", Path(folder))
+
+
+def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(ogb.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'hpn\[ogb\]'"):
+        load_ogb("ogbn-arxiv", tmp_path)
+
+
+def test_nothing_is_printed_asked_or_fetched(tmp_path):
+    write(tmp_path)
+    program = f"""
+import socket, sys
+from pathlib import Path
+def refuse(*args, **kwargs):
+    raise AssertionError("the network was asked")
+socket.socket.connect = socket.getaddrinfo = refuse
+from hpn.datasets.formats.ogb import load_ogb
+load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}))
+assert not {{"ogb", "outdated"}} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="", capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    assert not (tmp_path / "ogbn_arxiv" / "processed").exists()

@@ -1,0 +1,562 @@
+"""Graphs in CSV and Parquet tables: what is read, and what is said when it cannot be."""
+
+import csv
+import gzip
+import io
+import tempfile
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpn.datasets import edges as edges_module
+from hpn.datasets.formats import table_features, table_files
+from hpn.datasets.formats.tables import load_tables
+from hpn.errors import DataError
+
+# Isolated node d; a-b in both directions and twice; a self-loop at c.
+NODES = "id,label,f0,f1\na,cat,0.5,1\nb,dog,1.5,-2\nc,cat,2,3e2\nd,,0,0\n"
+EDGES = "source,target\na,b\nb,a\na,b\nc,c\nb,c\n"
+NODE_COLUMNS = {
+    "id": ["a", "b", "c", "d"],
+    "label": ["cat", "dog", "cat", None],
+    "f0": [0.5, 1.5, 2.0, 0.0],
+    "f1": [1, -2, 300, 0],
+}
+EDGE_COLUMNS = {"source": list("abacb"), "target": list("babcc")}
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """Several blocks for every table; that a single one gives the same is what other tests expect."""
+    monkeypatch.setattr(table_features, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 2)
+    monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 3)
+
+
+def assert_toy(graph):
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.num_links == 5
+    assert graph.x.dtype == torch.float32
+    assert graph.x.tolist() == [[0.5, 1], [1.5, -2], [2, 300], [0, 0]]
+    assert graph.y.tolist() == [0, 1, 0, -1]
+    assert graph.class_names == ("cat", "dog")
+    assert graph.node_ids.tolist() == ["a", "b", "c", "d"]
+    assert graph.masks is None
+
+
+def error_of(read, *args, **options):
+    with pytest.raises(DataError) as error:
+        read(load_tables, *args, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_reads_csv(tmp_path, write_tables, read):
+    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES))
+    assert graph.name == tmp_path.name
+    assert graph.feature_names == ("f0", "f1")
+    assert graph.column_kinds == {"f0": "number", "f1": "number"}
+    assert_toy(graph)
+    assert graph.fingerprint() == "2292ac5601c327bb2175afc66eea6fd2b7b9ced750416fb85d7fe0140caf8303"
+
+
+@pytest.mark.parametrize("nodes", [NODES, NODE_COLUMNS], ids=["CSV", "Parquet"])
+@pytest.mark.parametrize("edges", [EDGES, EDGE_COLUMNS], ids=["CSV", "Parquet"])
+def test_reads_tables_of_any_kind(tmp_path, write_tables, nodes, edges):
+    assert_toy(load_tables(write_tables(tmp_path, nodes, edges)))
+
+
+def test_reads_gzip(tmp_path, write_tables, read):
+    write_tables(tmp_path, NODES, None)
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode()))
+    assert_toy(read(load_tables, tmp_path))
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
+    assert "edges.csv.gz: is cut short or damaged" in error_of(read, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["{}-{}.csv", "{}/part {}.csv"])
+def test_a_table_may_be_cut_into_files(tmp_path, read, name):
+    header, *rows = NODES.splitlines(keepends=True)
+    for number, part in enumerate([rows[:2], rows[2:]]):
+        path = tmp_path / name.format("nodes", number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(header + "".join(part))
+        path = tmp_path / name.format("edges", number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(EDGES if number else "target,source\n")
+    assert_toy(read(load_tables, tmp_path))
+    path.write_text(EDGES.replace("c,c", "c,z"))
+    assert f"{path}, line 5, column 'target': 'z'" in error_of(read, tmp_path)
+    nodes = tmp_path / name.format("nodes", 1)
+    nodes.write_text(header + rows[2] + rows[3].replace("0,0", "0,x"))
+    assert f"{nodes}, line 3, column 'f1': 'x' is not a number" in error_of(read, tmp_path)
+    nodes.write_text("id,label,f0\nx,y,1\n")
+    assert f"{nodes}: lacks column 'f1', unlike" in error_of(read, tmp_path)
+
+
+def test_reads_the_nodes_table_given_by_its_path(tmp_path, write_tables):
+    write_tables(tmp_path, NODES, EDGES)
+    nodes = (tmp_path / "nodes.csv").rename(tmp_path / "my_nodes_2.csv")
+    (tmp_path / "edges.csv").rename(tmp_path / "my_edges_2.csv")
+    graph = load_tables(nodes)
+    assert graph.name == "my_nodes_2.csv"
+    assert_toy(graph)
+
+
+def test_paths_are_not_patterns(tmp_path, write_tables):
+    write_tables(tmp_path / "d1", "id,label,f\nx,y,1\n", "u,v\n")
+    assert_toy(load_tables(write_tables(tmp_path / "d[1]'s", NODES, EDGES)))
+
+
+SPELLINGS = {
+    "header case and spaces": (NODES.replace("id,label", "ID, Label "), EDGES),
+    "aliases": (NODES, EDGES.replace("source,target", "SRC,dst")),
+    "from and to": (NODES, EDGES.replace("source,target", "from,to")),
+    "swapped and extra columns": (
+        NODES,
+        "weight,to,from,note\n" + "".join(f"1,{t},{s},é\n" for s, t in ["ab", "ba", "ab", "cc", "bc"]),
+    ),
+    "byte order mark": ("\ufeff" + NODES, "\ufeff" + EDGES),
+    "Windows lines": (NODES.replace("\n", "\r\n"), EDGES.replace("\n", "\r\n")),
+    "empty lines": ("\n" + NODES.replace("\n", "\n\n"), EDGES + "\n\n"),
+    "quotes": (NODES.replace("a,cat", '"a","cat"'), EDGES),
+    "spaces": (NODES.replace(",", ", "), EDGES.replace(",", " , ")),
+    "list": ('id,label,features\na,cat,0.5 1\nb,dog,"[1.5, -2]"\nc,cat,2;3e2\nd,,"(0,0)"\n', EDGES),
+}
+
+
+@pytest.mark.parametrize(("nodes", "edges"), SPELLINGS.values(), ids=SPELLINGS)
+def test_spelling_makes_no_difference(tmp_path, write_tables, nodes, edges):
+    assert_toy(load_tables(write_tables(tmp_path, nodes, edges)))
+
+
+def test_other_words_for_the_same_columns(tmp_path, read):
+    (tmp_path / "my-nodes.csv").write_text("node_id,class,feat\na,1,0.5 1\nb,0,2 3\n")
+    (tmp_path / "my-edges.csv").write_text("u,v\na,b\n")
+    graph = read(load_tables, tmp_path)
+    assert graph.y.tolist() == [1, 0]
+    assert graph.x.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+    assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert graph.feature_names is None
+    (tmp_path / "other-nodes.csv").touch()
+    expected = "more than one nodes table, my-nodes.csv and other-nodes.csv"
+    assert expected in error_of(read, tmp_path)
+
+
+LISTS = [[0.5, 1.0], [1.5, -2.0], [2.0, 300.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("kind", ["FLOAT[]", "DOUBLE[2]", "DECIMAL(9,2)[]"])
+@pytest.mark.parametrize("name", ["x", "Features", "embedding"])
+def test_parquet_list_column(tmp_path, write_tables, kind, name):
+    nodes = {key: NODE_COLUMNS[key] for key in ("id", "label")} | {name: (kind, LISTS)}
+    assert_toy(load_tables(write_tables(tmp_path, nodes, EDGES)))
+
+
+@pytest.mark.parametrize("kind", ["UTINYINT", "SMALLINT", "BIGINT", "UBIGINT", "FLOAT", "DOUBLE", "VARCHAR"])
+@pytest.mark.parametrize("edge_kind", ["INTEGER", "DOUBLE", "VARCHAR", "BLOB", "DECIMAL(18,0)"])
+def test_ids_of_different_types_match(tmp_path, write_tables, kind, edge_kind):
+    table = {"id": (kind, ["10", "20"]), "label": [0, 1], "f": [1, 2]}
+    edges = {"u": (edge_kind, ["10", "20"]), "v": (edge_kind, ["20", "10"])}
+    graph = load_tables(write_tables(tmp_path, table, edges))
+    assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert graph.node_ids.dtype == np.int64
+
+
+IDS = {
+    "dense": [0, 1, 2, 3, 4],
+    "far apart": [10**12, -(10**9), 5, 2**63 - 1, -(2**63)],
+    "beyond int64": ("UBIGINT", [2**64 - 1, 1, 2**63, 9, 7]),
+    "text": ["b", "a", "ü", " a", "7"],
+    "numbers as text": ["10", "7", "-3", "0", "99999999999999999"],
+    "alike but not the same": ["7", "7\n", "07", "+7", "7.0"],
+    "whole floats": [3.0, 1.0, 1e15, 4.0, 2.0],
+    "fractions": [3.0, 1.0, 1e15, 4.5, 2.0],
+    "categories": ("ENUM('v', 'w', 'x', 'y', 'z')", ["z", "y", "x", "w", "v"]),
+    "bytes": [b"10", b"20", b"30", b"40", b"x"],
+    "decimals": [Decimal("1.50"), Decimal(2), Decimal(3), Decimal(4), Decimal(5)],
+    "Booleans and dates": ("DATE", [f"2020-01-0{day}" for day in range(1, 6)]),
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_ids_of_every_kind(tmp_path, write_tables, read, ids):
+    kind, values = ids if isinstance(ids, tuple) else (None, ids)
+    turned = values[1:] + values[:1]
+    nodes = {"id": ids, "label": [0, 1, 2, 0, 1], "f": [1, 2, 3, 4, 5]}
+    edges = {"source": ids, "target": (kind, turned) if kind else turned}
+    graph = read(load_tables, write_tables(tmp_path, nodes, edges))
+    assert graph.num_edges == 5
+    assert graph.index(graph.node_ids).tolist() == [0, 1, 2, 3, 4]
+    is_whole = all(str(value).removesuffix(".0").lstrip("-").isdigit() for value in values)
+    assert (graph.node_ids.dtype == np.int64) == (is_whole and "07" not in values and 2**63 not in values)
+
+
+def test_csv_ids_keep_their_spelling(tmp_path, write_tables, read):
+    nodes = "id,label,f\n7,a,1\n007,b,2\n7.0,a,3\nNA,b,4\n-0,b,5\n"
+    graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n007,NA\n7.0,-0\n"))
+    assert graph.edge_index.tolist() == [[1, 2, 3, 4], [3, 4, 1, 2]]
+    assert graph.node_ids.tolist() == ["7", "007", "7.0", "NA", "-0"]
+
+
+LABELS = {
+    "kept": (["2", "0", "1"], [2, 0, 1], ("0", "1", "2")),
+    "by size": (["10", "9", "-1"], [1, 0, -1], ("9", "10")),
+    "by spelling": (["10", "9", "b"], [0, 1, 2], ("10", "9", "b")),
+    "whole floats": (["10.0", "", "9.0"], [1, -1, 0], ("9", "10")),
+    "fractions": (["1.5", "1.25", ""], [1, 0, -1], ("1.25", "1.5")),
+    "one class two spellings": (["1", "01", "1.0"], [0, 0, 0], ("1",)),
+    "text and -1": (["b", "a", "-1"], [2, 1, 0], ("-1", "a", "b")),
+    "Parquet floats": ([10.0, NAN, 9.0], [1, -1, 0], ("9", "10")),
+    "Parquet integers": ([10, None, 9], [1, -1, 0], ("9", "10")),
+    "Parquet Booleans": ([True, False, None], [1, 0, -1], ("false", "true")),
+    "Parquet categories": (("ENUM('x', 'y')", ["y", None, "x"]), [1, -1, 0], ("x", "y")),
+    "only the last": ([None, "", "x"], [-1, -1, 0], ("x",)),
+}
+
+
+@pytest.mark.parametrize(("labels", "y", "names"), LABELS.values(), ids=LABELS)
+def test_class_numbers(tmp_path, write_tables, read, labels, y, names):
+    nodes = {"id": [1, 2, 3], "label": labels, "f": [1, 2, 3]}
+    if isinstance(labels, list) and isinstance(labels[0], str):
+        nodes = "id,label,f\n" + "".join(f"{i},{label},1\n" for i, label in enumerate(labels))
+    graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
+    assert (graph.y.tolist(), graph.class_names) == (y, names)
+    assert graph.num_links == graph.num_edges == 0
+
+
+def test_split_column(tmp_path, write_tables, read):
+    parts = ["train", "Val", "valid", " validation", "test", ""]
+    nodes = "id,label,split,f\n" + "".join(f"{i},a,{part},1\n" for i, part in enumerate(parts))
+    graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
+    assert graph.split_rule == "given"
+    assert graph.masks.train.nonzero().flatten().tolist() == [0]
+    assert graph.masks.val.nonzero().flatten().tolist() == [1, 2, 3]
+    assert graph.masks.test.nonzero().flatten().tolist() == [4]
+
+
+@pytest.mark.parametrize("parts", [[None, None], ["", " "], [NAN, NAN]], ids=["null", "empty", "nan"])
+def test_empty_split_column_is_no_split(tmp_path, write_tables, read, parts):
+    nodes = {"id": [1, 2], "label": ["a", "b"], "split": parts, "f": [1, 2]}
+    graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
+    assert graph.masks is None
+    assert graph.split_rule == "seeded"
+
+
+def test_normalize(tmp_path, write_tables, read):
+    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES), normalize="row")
+    assert torch.allclose(graph.x.abs().sum(dim=1), torch.tensor([1.0, 1.0, 1.0, 0.0]))
+
+
+def test_edges_are_counted(tmp_path, write_tables, read):
+    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES))
+    assert graph.notes == (
+        "1 self-loop dropped",
+        "1 duplicate edge merged",
+        "1 edge with one direction only, used in both",
+    )
+
+
+def test_edges_with_unknown_ends_can_be_dropped(tmp_path, write_tables, read):
+    folder = write_tables(tmp_path, NODES, EDGES + "a,z\n,b\nz,z\n")
+    assert "edges.csv, line 7, column 'target': 'z' is the id of no node" in error_of(read, folder)
+    graph = read(load_tables, folder, unknown_edges="drop")
+    assert_toy(graph)
+    assert graph.notes[0] == "3 edges with an unknown end dropped"
+
+
+TWO = {"id": ["a", "b"], "label": ["cat", "dog"]}
+THREE = {"id": [1, 2, 3], "label": [1, 1, 1]}
+BAD_NODES = {
+    "duplicate id": (
+        "id,label,f\na,x,1\n\nb,y,2\nc,y,2\na,x,3\n",
+        "line 6, column 'id': id 'a' is given to an",
+    ),
+    "duplicate number": ({"id": [5, 7, 9, 7], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '7'"),
+    "duplicate far": ({"id": [5, 10**9, 9, 5], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '5'"),
+    "empty id": ("id,label,f\na,x,1\nc,x,1\n,y,2\n", "nodes.csv, line 4, column 'id': the id is empty"),
+    "null id": (THREE | {"id": [1, 2, None], "f": [1] * 3}, "nodes.parquet, row 3, column 'id'"),
+    "nan id": (THREE | {"id": [1, 2, NAN], "f": [1] * 3}, "nodes.parquet, row 3, column 'id'"),
+    "list ids": (TWO | {"id": [[1], [2]], "f": [1, 2]}, "nodes.parquet, column 'id': holds INTEGER[]"),
+    "no id": ("name,label,f\na,x,1\n", "nodes.csv: has no column 'id'; found: name, label, f"),
+    "no label": ("id,f\na,1\n", "nodes.csv: has no column 'label'"),
+    "two ids": ("id,Id,label,f\na,a,x,1\n", "nodes.csv: columns 'id' and 'Id' both mean the id"),
+    "twice a feature": ("id,label,f,f\na,x,1,2\n", "nodes.csv: column 'f' appears twice"),
+    "no features": ("id,label\na,x\n", "nodes.csv: has no feature columns"),
+    "no Parquet features": (TWO, "nodes.parquet: has no feature columns"),
+    "short line": ("id,label,f\na,x,1\nb,x,1\n\nd,y\n", "nodes.csv, line 5: 2 values where the header has 3"),
+    "long line": ("id,label,f\na,x,1,5\n", "nodes.csv, line 2: 4 values where the header has 3"),
+    "word": (
+        "id,label,f,g\na,x,1,1\nb,x,2,2\nc,x,2,abc\n",
+        "nodes.csv, line 4, column 'g': 'abc' is not a number",
+    ),
+    "after a long value": (
+        'id,label,f,g\na,x,1,"two\nlines"\nb,x,q,z\n',
+        "nodes.csv, line 4, column 'f': 'q' is not a number",
+    ),
+    "date": ("id,label,f\na,x,2020-01-01\n", "nodes.csv, line 2, column 'f': '2020-01-01' is not a number"),
+    "Parquet date": (TWO | {"f": ("DATE", ["2020-01-01"] * 2)}, "row 1, column 'f': '2020-01-01' is not a"),
+    "missing": ("id,label,f\na,x,1\nc,x,2\nb,x,\n", "nodes.csv, line 4, column 'f': the value is missing"),
+    "nan word": ("id,label,f\na,x,1\nb,x,nan\n", "nodes.csv, line 3, column 'f': the value is missing"),
+    "infinite": (
+        "id,label,f\na,x,1\nb,x,inf\n",
+        "nodes.csv, line 3, column 'f': inf is not a finite float32",
+    ),
+    "too large": ("id,label,f\na,x,1e300\n", "nodes.csv, line 2, column 'f': 1e+300 is not a finite"),
+    "null": (THREE | {"f": [1, 1, None]}, "nodes.parquet, row 3, column 'f': the value is missing"),
+    "nan": (THREE | {"f": [1, 1, NAN]}, "nodes.parquet, row 3, column 'f': the value is missing"),
+    "text": (THREE | {"f": ["1", "2", "one"]}, "nodes.parquet, row 3, column 'f': 'one' is not a number"),
+    "list with another": (
+        TWO | {"x": [[1], [2]], "f": [1, 2]},
+        "column 'x': holds INTEGER[]; a list must be",
+    ),
+    "ragged list": (
+        {"id": [1, 2, 3, 4], "label": [1] * 4, "x": [[1, 2], [1, 2], [2], [1, 2]]},
+        "nodes.parquet, row 3, column 'x': the list has 1 values, that of the first node 2",
+    ),
+    "ragged words": (
+        "id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 2 3\n",
+        "line 4, column 'x': the list has 3 values",
+    ),
+    "list of words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 z\n", "line 4, column 'x': 'z' is not a number"),
+    "null in list": (THREE | {"x": [[1, 2], [1, 2], [1, None]]}, "row 3, column 'x': the value is missing"),
+    "null list": (THREE | {"x": [[1, 2], [1, 2], None]}, "row 3, column 'x': the list is empty"),
+    "empty words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,\n", "line 4, column 'x': the list is empty"),
+    "empty lists": (TWO | {"x": ("DOUBLE[]", [[], []])}, "the list has 0 values"),
+    "no label at all": ("id,label,f\na,,1\nb,,2\n", "nodes.csv, column 'label': no node has a label"),
+    "only -1": (TWO | {"label": [-1, -1], "f": [1, 2]}, "column 'label': no node has a label"),
+    "unknown part": (
+        "id,label,split,f\na,x,train,1\nb,x,,1\nc,x,tset,1\n",
+        "nodes.csv, line 4, column 'split': 'tset' is not one of train, val and test",
+    ),
+    "no rows": ("id,label,f\n", "nodes.csv: the table has no rows"),
+    "no Parquet rows": ({"id": ("BIGINT", []), "label": ("BIGINT", []), "f": ("BIGINT", [])}, "has no rows"),
+    "empty file": ("", "nodes.csv: the file is empty"),
+    "Latin-1": ("id,label,f\na,x,1\nb,x,1\na,é,1\n".encode("latin-1"), "nodes.csv, line 4: is not UTF-8"),
+    "Latin-1 header": ("id,label,é\na,x,1\n".encode("latin-1"), "nodes.csv, line 1: is not UTF-8"),
+    "Latin-1 feature": ("id,label,f\na,x,1\na,x,é\n".encode("latin-1"), "nodes.csv, line 3: is not UTF-8"),
+    "UTF-16": (NODES.encode("utf-16"), "nodes.csv, line 1: is not UTF-8"),
+    "bad quotes": ('id,label,f\na,"x"y,1\n', "nodes.csv, line 2: a quote is not closed"),
+    "mixed line ends": (
+        "id,label,f\na,x,1\nb,x,1\r\nc,x,1\n",
+        "nodes.csv: cannot be read as CSV: quotes are",
+    ),
+}
+
+
+@pytest.mark.parametrize(("nodes", "expected"), BAD_NODES.values(), ids=BAD_NODES)
+def test_bad_nodes_are_named(tmp_path, write_tables, read, nodes, expected):
+    assert expected in error_of(read, write_tables(tmp_path, nodes, "source,target\na,a\n"))
+
+
+BAD_EDGES = {
+    "unknown source": ("u,v\na,b\nb,c\nz,b\n", "edges.csv, line 4, column 'u': 'z' is the id of no node"),
+    "unknown target": ("u,v\na,b\na,b\na,7\n", "edges.csv, line 4, column 'v': '7' is the id of no node"),
+    "empty end": ("u,v\na,b\na,b\na,\n", "edges.csv, line 4, column 'v': is empty"),
+    "null end": ({"u": ["a", "b", "c"], "v": ["b", "b", None]}, "edges.parquet, row 3, column 'v': is empty"),
+    "no target": ("source,weight\na,1\n", "edges.csv: has no column 'target'; found: source, weight"),
+    "two sources": ("source,src,target\na,a,b\n", "columns 'source' and 'src' both mean the source"),
+    "lists": ({"u": [["a"]], "v": ["a"]}, "edges.parquet, column 'u': holds VARCHAR[]"),
+    "ragged": ("u,v\na,b\na,b\na,b,c\n", "edges.csv, line 4: 3 values where the header has 2"),
+    "open quote": ('u,v\n"a,b\na,b\n', "edges.csv, line 2: a quote is not closed"),
+    "empty file": ("", "edges.csv: the file is empty"),
+    "Latin-1": ("u,v\na,b\na,b\na,b\na,é\n".encode("latin-1"), "edges.csv, line 5: is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("edges", "expected"), BAD_EDGES.values(), ids=BAD_EDGES)
+def test_bad_edges_are_named(tmp_path, write_tables, read, edges, expected):
+    assert expected in error_of(read, write_tables(tmp_path, NODES, edges))
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ({"u": [1, 2, 4], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '4' is the id of no node"),
+        ({"u": [1, 2, 1], "v": [1, 2, -(2**63)]}, "row 3, column 'v': '-9223372036854775808' is"),
+        ({"u": [1, 2, 1], "v": ("UBIGINT", [1, 2, 2**64 - 1])}, "row 3, column 'v': '1844674"),
+        ({"u": [1, 2, None], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
+        ({"u": [1.0, 2.0, NAN], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
+        ({"u": [1.0, 2.0, 1.5], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '1.5' is the id"),
+        ({"u": ["1", "2", "01"], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '01' is the id"),
+        ("u,v\n1,2\n2,1\n1,01\n", "edges.csv, line 4, column 'v': '01' is the id of no node"),
+        ("u,v\n1,2\n2,1\n1,1.0\n", "edges.csv, line 4, column 'v': '1.0' is the id of no node"),
+        ("u,v\n1,2\n2,1\n1,\n", "edges.csv, line 4, column 'v': is empty"),
+    ],
+)
+def test_bad_edges_between_numbered_nodes(tmp_path, write_tables, read, edges, expected):
+    nodes = {"id": [10**12, 1, 2, 5], "label": [0, 1, 0, 1], "f": [1, 2, 3, 4]}
+    assert expected in error_of(read, write_tables(tmp_path, nodes, edges))
+
+
+def test_parquet_text_that_is_not_utf8(tmp_path, write_tables, read):
+    nodes = {"id": ["ZZZZZZZZ"], "label": ["x"], "f": [1]}
+    path = write_tables(tmp_path, nodes, EDGES) / "nodes.parquet"
+    path.write_bytes(path.read_bytes().replace(b"Z" * 8, b"\xff" * 8))
+    assert "nodes.parquet: the Parquet file is cut short or damaged" in error_of(read, tmp_path)
+
+
+def damaged_footer(content):
+    return content[:-40] + b"\xff" * 20 + content[-20:]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [
+        ("nodes.csv", lambda content: content, "nodes.csv: is a Parquet file"),
+        ("nodes.parquet", lambda content: NODES.encode(), "nodes.parquet: is not a Parquet file"),
+        ("nodes.parquet", lambda content: b"\0" * 99, "nodes.parquet: is not a Parquet file"),
+        ("nodes.parquet", lambda content: b"", "nodes.parquet: is not a Parquet file"),
+        ("nodes.parquet", lambda content: content[:-50], "nodes.parquet: the Parquet file is cut short"),
+        ("nodes.parquet", lambda content: content[:8], "nodes.parquet: the Parquet file is cut short"),
+        ("nodes.parquet", damaged_footer, "nodes.parquet: the Parquet file is cut short or damaged"),
+    ],
+    ids=["Parquet as CSV", "CSV as Parquet", "zeros", "nothing", "cut", "start only", "footer"],
+)
+def test_files_that_are_not_what_they_are_called(tmp_path, write_tables, read, name, change, expected):
+    path = write_tables(tmp_path, NODE_COLUMNS, EDGES) / "nodes.parquet"
+    content = path.read_bytes()
+    path.unlink()
+    (tmp_path / name).write_bytes(change(content))
+    assert expected in error_of(read, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["nodes", "edges"])
+def test_damaged_pages_are_named(tmp_path, write_tables, read, name):
+    ids = list(range(9999))
+    nodes = {"id": ids, "label": [i % 3 for i in ids], "f": [i / 7 for i in ids]}
+    path = write_tables(tmp_path, nodes, {"u": ids, "v": ids}) / f"{name}.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + bytes(1996) + content[2000:])
+    assert f"{name}.parquet: the Parquet file is cut short or damaged" in error_of(read, tmp_path)
+
+
+def test_missing_tables_are_named(tmp_path, write_tables, read):
+    assert "no such file or folder" in error_of(read, tmp_path / "absent")
+    assert "has no nodes table" in error_of(read, tmp_path)
+    write_tables(tmp_path, NODES)
+    expected = "nodes.csv: the edges table is missing; put edges.csv beside it"
+    assert expected in error_of(read, tmp_path)
+    assert expected in error_of(read, tmp_path / "nodes.csv")
+    write_tables(tmp_path, NODE_COLUMNS, EDGES)
+    assert "holds more than one nodes table, nodes.csv and nodes.parquet" in error_of(read, tmp_path)
+    assert "edges.csv: expected the nodes table" in error_of(read, tmp_path / "edges.csv")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "nodes-1.csv").write_text(NODES)
+    assert "parts: the edges table is missing" in error_of(read, tmp_path / "parts")
+
+
+def test_very_wide_and_very_long_lines(tmp_path, write_tables):
+    width = 5000
+    wide = ",".join(f"f{index}" for index in range(width))
+    rows = "".join(f"{node},a,{','.join(['0.123456789'] * width)}\n" for node in range(4))
+    graph = load_tables(write_tables(tmp_path / "wide", f"id,label,{wide}\n{rows}", "u,v\n0,3\n"))
+    assert graph.x.shape == (4, width)
+    assert graph.x.unique().tolist() == [np.float32(0.123456789)]
+    long = f"id,label,f\na,b,{'word ' * 600_000}\nc,d,none\n"
+    assert load_tables(write_tables(tmp_path / "long", long, "u,v\n")).column_kinds == {"f": "text"}
+
+
+def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
+    from hpn.datasets.store import StoreWriter
+
+    totals, steps = [], []
+    source = write_tables(tmp_path / "data", NODES, EDGES)
+    with StoreWriter(tmp_path / "s", progress=lambda total: totals.append(total) or steps.append) as store:
+        load_tables(source, store)
+    assert totals == [sum(steps)] == [sum(path.stat().st_size for path in source.iterdir())]
+    assert min(steps) > 0
+    assert len(steps) > 2
+
+
+def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
+    for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", "50MB")):
+        monkeypatch.setattr(table_files if name == "MEMORY" else table_features, name, value)
+    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 1 << 22)
+    monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 1 << 19)
+    query = "SELECT i AS id, i % 3 AS label, [i % 7 FOR x IN range(200)] AS x FROM range(200000) t(i)"
+    duckdb.connect().execute(f"COPY ({query}) TO '{tmp_path}/nodes.parquet'")
+    query = "SELECT i % 200000 AS u, i * 7919 % 200000 AS v FROM range(1000000) t(i)"
+    duckdb.connect().execute(f"COPY ({query}) TO '{tmp_path}/edges.parquet'")
+    graph = load_tables(tmp_path)
+    assert torch.equal(graph.x, (torch.arange(200_000) % 7)[:, None].expand(-1, 200).float())
+    assert graph.num_links == 1_000_000
+    _, target = graph.neighbors(torch.tensor([3]))
+    assert 3 * 7919 % 200_000 in target.tolist()
+
+
+@st.composite
+def graphs(draw):
+    kinds = [
+        st.integers(-99, 99),
+        st.integers(-(2**63), 2**63 - 1),
+        st.text("abäß-_.,01", min_size=1, max_size=4),
+    ]
+    ids = draw(st.lists(draw(st.sampled_from(kinds)), min_size=1, max_size=10, unique=True))
+    links = draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=20))
+    labels = draw(st.lists(st.sampled_from(["x", "y", None]), min_size=len(ids), max_size=len(ids)))
+    labels[0] = "x"
+    row = st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=2)
+    return ids, links, labels, draw(st.lists(row, min_size=len(ids), max_size=len(ids)))
+
+
+def as_csv(columns):
+    text = io.StringIO()
+    csv.writer(text).writerows([columns, *zip(*columns.values(), strict=True)])
+    return text.getvalue()
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(graph=graphs(), kinds=st.tuples(st.booleans(), st.booleans()), is_list=st.booleans())
+def test_round_trip(write_tables, graph, kinds, is_list):
+    ids, links, labels, x = graph
+    kind = "BIGINT" if isinstance(ids[0], int) else "VARCHAR"
+    features = {"x": x} if is_list else {"f": [row[0] for row in x], "g": [row[1] for row in x]}
+    nodes = {"id": ids, "label": labels, **features}
+    edges = {end: [link[i] for link in links] for i, end in enumerate(["from", "to"])}
+    typed = {"id": (kind, ids), "label": ("VARCHAR", labels), **features}
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = load_tables(
+            write_tables(
+                Path(folder),
+                as_csv(nodes) if kinds[0] else typed,
+                as_csv(edges) if kinds[1] else {end: (kind, column) for end, column in edges.items()},
+            )
+        )
+    number = {name: index for index, name in enumerate(ids)}
+    undirected = {(number[a], number[b]) for a, b in links if a != b}
+    undirected |= {(b, a) for a, b in undirected}
+    assert loaded.edge_index.T.tolist() == [list(edge) for edge in sorted(undirected)]
+    assert loaded.num_links == len(links)
+    names = sorted({label for label in labels if label})
+    assert loaded.class_names == tuple(names)
+    assert loaded.y.tolist() == [names.index(label) if label else -1 for label in labels]
+    assert loaded.x.tolist() == x
+    assert loaded.index(ids).tolist() == list(range(len(ids)))
+
+
+@pytest.mark.parametrize("name", ["nodes.csv", "nodes.csv.gz", "nodes.parquet"])
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_no_damage_gets_past_as_another_exception(write_tables, name, data):
+    with tempfile.TemporaryDirectory() as folder:
+        write_tables(Path(folder), NODE_COLUMNS if name.endswith("parquet") else NODES, EDGES)
+        path = Path(folder) / name
+        if name.endswith("gz"):
+            path.write_bytes(gzip.compress((Path(folder) / "nodes.csv").read_bytes()))
+            (Path(folder) / "nodes.csv").unlink()
+        content = bytearray(path.read_bytes())
+        places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+        for place, value in data.draw(st.lists(places, min_size=1, max_size=4)):
+            content[place] = value
+        path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
+        with suppress(DataError):
+            load_tables(Path(folder))
