@@ -314,9 +314,8 @@ def test_columns_are_found_by_name(cli: Cli, tmp_path: Path) -> None:
         write_graph(tmp_path / "more", columns="abxcd"),
     )
     for command in ("predict", "update"):
-        line = refused(cli, command, "model", fewer)
-        assert "fewer: the nodes table has no column 'c'; give the columns" in line
-        assert "more: the nodes table has an additional column 'x'" in refused(cli, command, "model", more)
+        assert "nodes.csv: has no feature column 'c'" in refused(cli, command, "model", fewer)
+        assert "nodes.csv: has a feature column 'x'" in refused(cli, command, "model", more)
 
 
 # ---------------------------------------------------------------------- update, forget and show
@@ -384,7 +383,7 @@ def test_show(cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("show", "model")
     assert (code, err) == (0, "")
     assert "72 nodes of 3 classes:" in out
-    assert "4 features: a, b, c, d" in out
+    assert "4 features: a (number), b (number), c (number), d (number)" in out
     assert "(60 nodes, 60 edges)" in out
     assert "(90 nodes, 90 edges)" in out
     assert "of at most 81 (atomic)" in out

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
 from hpn.nn.encoder import see
@@ -288,5 +289,7 @@ def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
         return value, np.einsum("nc,bnc->b", gap * share[:, None], evidence) + 2 * SHRINKAGE * spread
 
     start = np.full(num_banks, PRIOR / num_banks)
-    found = minimize(loss, start, jac=True, bounds=[(0, None)] * num_banks, method="L-BFGS-B").x
+    bounds = [(0, None)] * num_banks
+    with threadpool_limits(1, user_api="blas"):  # seven numbers are not worth a second thread
+        found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     return np.asarray(found if found.sum() > LEAST_WEIGHT else start)
