@@ -493,6 +493,22 @@ def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
     assert 3 * 7919 % 200_000 in target.tolist()
 
 
+def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tables):
+    monkeypatch.setattr(table_files, "MEMORY", "1MB")
+    folder = write_tables(tmp_path, {"id": list(range(9999)), "label": [1] * 9999, "f": [1] * 9999}, EDGES)
+    with pytest.raises(DataError, match=r"nodes\.parquet: cannot be read, memory or disk is full"):
+        load_tables(folder)
+
+
+def test_an_interrupt_is_one(tmp_path, write_tables, monkeypatch):
+    def interrupt(table, query, values=None):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(table_files.Table, "query", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_tables(write_tables(tmp_path, NODES, EDGES))
+
+
 @st.composite
 def graphs(draw):
     kinds = [
