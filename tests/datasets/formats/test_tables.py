@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpn.datasets import edges as edges_module
+from hpn.datasets import load_graph
 from hpn.datasets.formats import table_features, table_files
 from hpn.datasets.formats.tables import load_tables
 from hpn.errors import DataError
@@ -231,6 +232,14 @@ def test_class_numbers(tmp_path, write_tables, read, labels, y, names):
     graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
     assert (graph.y.tolist(), graph.class_names) == (y, names)
     assert graph.num_links == graph.num_edges == 0
+
+
+@pytest.mark.parametrize(
+    "nodes", ["id,f\na,1\nb,2\n", "id,label,f\na,,1\nb,,2\n"], ids=["no column", "empty"]
+)
+def test_labels_may_be_optional(tmp_path, write_tables, nodes):
+    graph = load_graph(write_tables(tmp_path, nodes, "u,v\na,b\n"), labels="optional")
+    assert (graph.y.tolist(), graph.class_names, graph.feature_names) == ([-1, -1], (), ("f",))
 
 
 def test_split_column(tmp_path, write_tables, read):
