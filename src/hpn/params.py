@@ -168,7 +168,7 @@ def _signature(owner: Any) -> inspect.Signature:
 
 def _read(hint: Any, value: Any, what: str) -> Any:
     # JSON rules turn "0.1" into 0.1 and "true" into True, but never 1.5 into 1.
-    if isinstance(value, str) and value.lower() == "none" and value not in get_args(hint):
+    if isinstance(value, str) and value.lower() == "none" and "none" not in get_args(hint):
         value = None
     try:
         result = TypeAdapter(hint).validate_python(value)

@@ -273,7 +273,6 @@ def test_graphs_without_edges_and_with_unseen_nodes_only(cli: Cli, tmp_path: Pat
     assert "its features that matter most, for fig over" in out
 
 
-@pytest.mark.xfail(reason="a graph needs a label to be loaded", strict=True)
 def test_a_graph_without_labels(cli: Cli, tmp_path: Path) -> None:
     fit(cli, write_graph(tmp_path / "graph"))
     bare = write_graph(tmp_path / "bare", 9, labelled=lambda _: False)

@@ -82,7 +82,7 @@ def fit(
         "accuracy": held_out.accuracy,
         "prototypes": model.prototype_counts_,
         "bounds": model.prototype_bounds_,
-        "notes": list(getattr(loaded, "notes", ())),
+        "notes": list(loaded.notes),
         "out": str(out),
     }
     lines = [

@@ -73,12 +73,11 @@ def open_graph(
     from hpn.datasets import load_graph
 
     given = {name: value for name, value in options.items() if value}
-    kinds = None if model is None else model.column_kinds_
-    if kinds is not None:
-        given["kinds"] = kinds
+    if model is not None:
+        given |= {"kinds": model.column_kinds_, "labels": "optional"}
     with working(f"reading {path}", quiet):
         graph = load_graph(path, data_root=data_root, **given)
-    for line in getattr(graph, "notes", ()):
+    for line in graph.notes:
         note(line, quiet)
     return graph
 

@@ -16,13 +16,13 @@ from hpn.datasets.formats.pyg import load_actor, load_planetoid, load_webkb
 from hpn.datasets.formats.table_features import Kind, Missing
 from hpn.datasets.formats.table_files import SUFFIXES
 from hpn.datasets.formats.tables import load_tables
-from hpn.datasets.graph import Graph
+from hpn.datasets.graph import Graph, Labels
 from hpn.datasets.sink import Sink
 from hpn.datasets.sparse import Normalize, is_sparse
 from hpn.datasets.store import is_store, open_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.errors import DataError, nearest
-from hpn.params import resolve_params
+from hpn.params import declared_params, resolve_params
 
 Loader = Callable[..., Graph]
 SPLIT_WORDS = {
@@ -154,6 +154,7 @@ def load_graph(
     unknown_edges: Literal["error", "drop"] = "error",
     kinds: Mapping[str, Kind] | None = None,
     normalize: Normalize | None = None,
+    labels: Labels = "required",
     data_root: Path | str | None = None,
 ) -> Graph:
     """Load a user's own graph: a folder or pair of tables, an ``.npz`` file, a store; or a data set by name.
@@ -170,18 +171,21 @@ def load_graph(
             ``drop`` them.
         kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
         normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
+        labels: ``optional`` reads tables and ``.npz`` files without any label as well, to predict for them.
         data_root: Folder with the data sets that have names.
 
     Raises:
         ConfigError: If an option is given that the format does not have.
         DataError: If the graph cannot be read.
     """
-    options = {"text": tuple(text), "missing": missing, "unknown_edges": unknown_edges}
-    usual: dict[str, Any] = {"text": (), "missing": "error", "unknown_edges": "error"}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value != usual[name]}
-    given |= {
-        name: value for name, value in (("kinds", kinds), ("normalize", normalize)) if value is not None
-    }
+    options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
+    options |= {"normalize": normalize, "labels": labels}
+    usual = {"text": (), "missing": "error", "unknown_edges": "error", "labels": "required"}
+    known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
+    given = {name: value for name, value in options.items() if value is not None and value != usual.get(name)}
+    # What changes nothing is fine for every format; one without columns has no kinds of them.
+    harmless = {"normalize": "none", "labels": "optional", "kinds": kinds}
+    given = {name: value for name, value in given.items() if name in known or value != harmless.get(name)}
     return load_dataset(str(path), data_root=data_root, **given)
 
 

@@ -18,6 +18,7 @@ from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 
 SplitRule = Literal["given", "index", "seeded"]
+Labels = Literal["required", "optional"]
 UNLABELLED = -1
 MASKS = ("train", "val", "test")
 
@@ -227,12 +228,19 @@ def check_shape(name: str, shape: tuple[int, int]) -> None:
         raise DataError(f"{name}: expected nodes with features, got x of shape {shape}")
 
 
-def check_labels(name: str, y: Tensor, num_nodes: int, class_names: Sequence[str] | None) -> tuple[str, ...]:
+def check_labels(
+    name: str,
+    y: Tensor,
+    num_nodes: int,
+    class_names: Sequence[str] | None,
+    *,
+    labels: Labels = "required",
+) -> tuple[str, ...]:
     """Make sure that every node has a class or -1, and give the names of the classes."""
     if len(y) != num_nodes:
         raise DataError(f"{name}: {num_nodes} nodes have features but {len(y)} have labels")
     num_classes = int(y.max()) + 1
-    if num_classes <= 0:
+    if num_classes <= 0 and labels == "required":
         raise DataError(f"{name}: no node has a label; a class from 0 up is needed to learn")
     if int(y.min()) < UNLABELLED:
         raise DataError(f"{name}: label {int(y.min())} is below -1 (-1 means unlabelled)")

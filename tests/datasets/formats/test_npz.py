@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpn.datasets import edges as edges_module
+from hpn.datasets import load_graph
 from hpn.datasets.formats import npz
 from hpn.datasets.formats.npz import load_npz
 from hpn.datasets.sparse import is_sparse
@@ -104,6 +105,11 @@ def test_ids_and_names_of_features(tmp_path, read, ids):
     assert graph.index(ids[::-1]).tolist() == [4, 3, 2, 1, 0]
     assert graph.feature_names == ("ä", "b")
     assert graph.fingerprint() == load_npz(save(tmp_path)).fingerprint()
+
+
+def test_labels_may_be_optional(tmp_path):
+    graph = load_graph(save(tmp_path, labels=[-1] * 5), labels="optional", normalize="none")
+    assert (graph.y.tolist(), graph.class_names) == ([-1] * 5, ())
 
 
 def test_edges_are_counted(tmp_path, read):

@@ -185,14 +185,10 @@ def test_features_of_every_numeric_kind(tmp_path, write_tables, read):
     assert graph.x.tolist() == [[1, 1, 0.5, 1.25, 2**62, 2**100, 1], [0, 2, 1.5, 2, 1, 1, 2000]]
 
 
-def test_x_and_y_are_plain_columns(tmp_path, write_tables):
-    graph = load(write_tables, tmp_path, "id,label,x,y\n1,a,5,6\n2,b,7,8\n")
-    assert graph.x.tolist() == [[5, 6], [7, 8]]
-
-
-def test_columns_that_differ_in_case_only(tmp_path, write_tables):
-    graph = load(write_tables, tmp_path, "id,label,f,F\n1,a,5,6\n")
-    assert (graph.feature_names, graph.x.tolist()) == (("f", "F"), [[5, 6]])
+@pytest.mark.parametrize("names", [("x", "y"), ("f", "F")])
+def test_names_that_could_be_taken_for_others(tmp_path, write_tables, names):
+    graph = load(write_tables, tmp_path, f"id,label,{','.join(names)}\n1,a,5,6\n2,b,7,8\n")
+    assert (graph.feature_names, graph.x.tolist()) == (names, [[5, 6], [7, 8]])
 
 
 def test_numbers_do_not_depend_on_other_rows(tmp_path, write_tables):

@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpn.datasets import edges as edges_module
+from hpn.datasets import load_graph
 from hpn.datasets.formats import table_features, table_files
 from hpn.datasets.formats.tables import load_tables
+from hpn.datasets.store import StoreWriter
 from hpn.errors import DataError
 
 # Isolated node d; a-b in both directions and twice; a self-loop at c.
@@ -233,6 +235,14 @@ def test_class_numbers(tmp_path, write_tables, read, labels, y, names):
     assert graph.num_links == graph.num_edges == 0
 
 
+@pytest.mark.parametrize(
+    "nodes", ["id,f\na,1\nb,2\n", "id,label,f\na,,1\nb,,2\n"], ids=["no column", "empty"]
+)
+def test_labels_may_be_optional(tmp_path, write_tables, nodes):
+    graph = load_graph(write_tables(tmp_path, nodes, "u,v\na,b\n"), labels="optional")
+    assert (graph.y.tolist(), graph.class_names, graph.feature_names) == ([-1, -1], (), ("f",))
+
+
 def test_split_column(tmp_path, write_tables, read):
     parts = ["train", "Val", "valid", " validation", "test", ""]
     nodes = "id,label,split,f\n" + "".join(f"{i},a,{part},1\n" for i, part in enumerate(parts))
@@ -404,10 +414,6 @@ def test_parquet_text_that_is_not_utf8(tmp_path, write_tables, read):
     assert "nodes.parquet: the Parquet file is cut short or damaged" in error_of(read, tmp_path)
 
 
-def damaged_footer(content):
-    return content[:-40] + b"\xff" * 20 + content[-20:]
-
-
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
@@ -417,7 +423,11 @@ def damaged_footer(content):
         ("nodes.parquet", lambda content: b"", "nodes.parquet: is not a Parquet file"),
         ("nodes.parquet", lambda content: content[:-50], "nodes.parquet: the Parquet file is cut short"),
         ("nodes.parquet", lambda content: content[:8], "nodes.parquet: the Parquet file is cut short"),
-        ("nodes.parquet", damaged_footer, "nodes.parquet: the Parquet file is cut short or damaged"),
+        (
+            "nodes.parquet",
+            lambda old: old[:-40] + b"\xff" * 20 + old[-20:],
+            "the Parquet file is cut short or",
+        ),
     ],
     ids=["Parquet as CSV", "CSV as Parquet", "zeros", "nothing", "cut", "start only", "footer"],
 )
@@ -466,8 +476,6 @@ def test_very_wide_and_very_long_lines(tmp_path, write_tables):
 
 
 def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
-    from hpn.datasets.store import StoreWriter
-
     totals, steps = [], []
     source = write_tables(tmp_path / "data", NODES, EDGES)
     with StoreWriter(tmp_path / "s", progress=lambda total: totals.append(total) or steps.append) as store:
@@ -491,6 +499,22 @@ def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
     assert graph.num_links == 1_000_000
     _, target = graph.neighbors(torch.tensor([3]))
     assert 3 * 7919 % 200_000 in target.tolist()
+
+
+def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tables):
+    monkeypatch.setattr(table_files, "MEMORY", "1MB")
+    folder = write_tables(tmp_path, {"id": list(range(9999)), "label": [1] * 9999, "f": [1] * 9999}, EDGES)
+    with pytest.raises(DataError, match=r"nodes\.parquet: cannot be read, memory or disk is full"):
+        load_tables(folder)
+
+
+def test_an_interrupt_is_one(tmp_path, write_tables, monkeypatch):
+    def interrupt(table, query, values=None):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(table_files.Table, "query", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_tables(write_tables(tmp_path, NODES, EDGES))
 
 
 @st.composite

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from hpn.datasets import Graph, Masks, load_dataset
+from hpn.datasets import Graph, Masks, load_dataset, load_graph
 from hpn.datasets.sink import make_header
 from hpn.datasets.store import HEADER, StoreWriter, is_store, open_store, write_store
 from hpn.errors import DataError
@@ -168,6 +168,7 @@ def test_a_store_is_a_data_set(saved: Path, graph: Graph) -> None:
     assert not is_store(saved.parent)
     assert load_dataset(str(saved)).fingerprint() == graph.fingerprint()
     assert load_dataset(str(saved), verify=False).fingerprint() == graph.fingerprint()
+    assert load_graph(saved, labels="optional", normalize="none").fingerprint() == graph.fingerprint()
 
 
 def test_the_fingerprint_is_known_and_not_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Masks, check_labels, check_masks, check_shape
+from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels, Masks, check_labels, check_masks, check_shape
 from hpn.datasets.ids import read_ids
 from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
@@ -56,13 +56,16 @@ _BAD_MEMBER = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 _BAD_ARRAY = (TokenError, SyntaxError, ValueError, MemoryError, OverflowError)
 
 
-def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "none") -> Graph:
+def load_npz(
+    path: Path, sink: Sink | None = None, *, normalize: Normalize = "none", labels: Labels = "required"
+) -> Graph:
     """Load a graph from an ``.npz`` archive in the format above.
 
     Args:
         path: The archive. Pickled arrays in it are never loaded.
         sink: Where the graph goes; by default into memory.
         normalize: How to scale the features.
+        labels: Whether at least one node must have a label.
 
     Raises:
         DataError: If the archive is damaged or its arrays are missing or do not fit each other.
@@ -76,7 +79,7 @@ def load_npz(path: Path, sink: Sink | None = None, *, normalize: Normalize = "no
         y, class_names = _read_labels(archive)
         masks = _read_masks(archive)
         num_features = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
-        names = check_labels(path.name, y, num_nodes, class_names)
+        names = check_labels(path.name, y, num_nodes, class_names, labels=labels)
         sink.append("y", y.numpy())
         if masks is not None:
             check_masks(path.name, masks, num_nodes)

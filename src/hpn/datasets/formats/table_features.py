@@ -10,10 +10,10 @@ category  words: at most 256 different values, none      64 that are 0 or 1; a v
 text      all other words                                4,096, by scikit-learn's ``HashingVectorizer``
 ========  =============================================  =====================================================
 
-Instead there may be one column with a list of numbers per node. A value becomes the same features whatever
-the other rows hold, so that rows that are added later change nothing, and a new value adds no dimension. Two
-values of a category share both of their features in one of 2,016 cases. 4,096 features keep most words of a
-specialised vocabulary apart; they are stored sparse.
+Instead there may be one column with a list of numbers per node. In a column of a given kind, a value becomes
+the same features whatever the other rows hold, and a new value adds no dimension. Two values of a category
+share both of their features in one of 2,016 cases. 4,096 features keep most words of a specialised vocabulary
+apart; they are stored sparse.
 
 A column in which some values are numbers and others are not is refused, unless it is named as text.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
 import tempfile
 import zlib
@@ -28,6 +29,7 @@ MEMORY = "1GB"
 """What DuckDB keeps in memory; beyond it, it writes to a scratch folder."""
 
 _PARQUET_MAGIC = b"PAR1"
+_MAX_THREADS = 4
 _LINE_BYTES = 1 << 21
 _LINKS_AT_ONCE = 1 << 22
 _RAGGED = re.compile(r"Line: (\d+).*?Expected Number of Columns: (\d+) Found: (\d+)", re.S)
@@ -41,8 +43,15 @@ def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
 
     with tempfile.TemporaryDirectory(prefix="hpn-", dir=scratch) as folder:
         config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": folder}
-        with duckdb.connect(":memory:", config={**config, "autoinstall_known_extensions": False}) as database:
-            yield database
+        # Each thread has buffers of its own, which must fit into the memory together.
+        config |= {"threads": min(_MAX_THREADS, os.cpu_count() or 1), "autoinstall_known_extensions": False}
+        try:
+            with duckdb.connect(":memory:", config=config) as database:
+                yield database
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
 
 
 @dataclass(frozen=True)
@@ -249,6 +258,8 @@ def explain(path: Path, error: Exception) -> DataError:
     """Say in one line what DuckDB found wrong with a file."""
     reason = str(error)
     short = " ".join(reason.split())[:120]
+    if "Out of Memory" in reason or "No space left" in reason:
+        return DataError(f"{path}: cannot be read, memory or disk is full ({short})")
     if path.suffix == ".parquet":
         return DataError(
             f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ from hpn.datasets.formats.table_files import (
     read_links,
     spell,
 )
-from hpn.datasets.graph import MASKS, UNLABELLED, Graph
+from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels
 from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
 from hpn.errors import DataError
@@ -55,6 +55,7 @@ def load_tables(
     missing: Missing = "error",
     unknown_edges: Literal["error", "drop"] = "error",
     kinds: Mapping[str, Kind] | None = None,
+    labels: Labels = "required",
 ) -> Graph:
     """Load a graph from a nodes table and an edges table.
 
@@ -77,6 +78,7 @@ def load_tables(
         unknown_edges: What to do about edges with ends that are not in the nodes table: refuse or drop them.
         kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of
             another graph; by default that is found out.
+        labels: Whether at least one node must have a label; if not, there need not be such a column.
 
     Raises:
         DataError: If a table is missing or damaged, or they do not fit each other.
@@ -86,7 +88,8 @@ def load_tables(
     name = path.resolve().name
     with open_database(sink.scratch) as connection:
         nodes, edges = open_table(connection, node_files), open_table(connection, edge_files)
-        roles = _find_columns(nodes, _NODE_COLUMNS, optional="split")
+        optional = {"split", "label"} if labels == "optional" else {"split"}
+        roles = _find_columns(nodes, _NODE_COLUMNS, optional)
         ends = _find_columns(edges, _EDGE_COLUMNS)
         sink.begin(nodes.num_bytes + edges.num_bytes)
         words = [word.strip() for word in text.split(",") if word.strip()]
@@ -97,7 +100,9 @@ def load_tables(
         if nodes.num_rows == 0:
             raise nodes.error("the table has no rows; a graph needs nodes")
         _write_ids(sink, nodes, roles["id"])
-        class_names = _write_labels(sink, nodes, roles["label"])
+        class_names = _write_labels(sink, nodes)
+        if not class_names and labels == "required":
+            raise nodes.error("no node has a label", column=roles["label"])
         is_split = "split" in roles and _write_masks(sink, nodes, roles["split"])
         features.write(FeatureWriter(sink, name, normalize), sink)
         dropped = _join_links(nodes, edges, ends, as_key, unknown_edges)
@@ -163,7 +168,7 @@ def _beside(path: Path) -> list[Path]:
     return [file for file in dict.fromkeys([path, *others]) if _is_table(file)]
 
 
-def _find_columns(table: Table, known: Mapping[str, str], optional: str = "") -> dict[str, str]:
+def _find_columns(table: Table, known: Mapping[str, str], optional: Set[str] = frozenset()) -> dict[str, str]:
     """Map each role to the column that plays it."""
     roles: dict[str, str] = {}
     for name in table.columns:
@@ -173,7 +178,7 @@ def _find_columns(table: Table, known: Mapping[str, str], optional: str = "") ->
         if role in roles:
             raise table.error(f"columns {roles[role]!r} and {name!r} both mean the {role}; drop one")
         roles[role] = name
-    missing = [role for role in dict.fromkeys(known.values()) if role not in {*roles, optional}]
+    missing = [role for role in dict.fromkeys(known.values()) if role not in {*roles, *optional}]
     if missing:
         shown = ", ".join(table.columns[:8]) + (", …" if len(table.columns) > 8 else "")
         raise table.error(f"has no column {missing[0]!r}; found: {shown}")
@@ -181,8 +186,10 @@ def _find_columns(table: Table, known: Mapping[str, str], optional: str = "") ->
 
 
 def _role_columns(file: TableFile, roles: Mapping[str, str], as_key: AsKey) -> list[str]:
-    others = [f"{_as_text(file, roles[role])} AS {role}" for role in ("label", "split") if role in roles]
-    return [f"{as_key(file, roles['id'])} AS id", *others]
+    others = {
+        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR" for role in ("label", "split")
+    }
+    return [f"{as_key(file, roles['id'])} AS id", *(f"{text} AS {role}" for role, text in others.items())]
 
 
 def _as_whole(file: TableFile, column: str) -> str:
@@ -215,7 +222,7 @@ def _write_ids(sink: Sink, nodes: Table, column: str) -> None:
     write_ids(sink, nodes.arrays(f"SELECT id::{kind} AS id FROM nodes", 0, nodes.num_rows)["id"])
 
 
-def _write_labels(sink: Sink, nodes: Table, column: str) -> list[str]:
+def _write_labels(sink: Sink, nodes: Table) -> list[str]:
     """Number the labels in their order: of size if all are whole numbers, else of spelling."""
     labels = [label for (label,) in nodes.query("SELECT DISTINCT label FROM nodes WHERE label IS NOT NULL")]
     names = {label: label for label in labels}
@@ -223,8 +230,6 @@ def _write_labels(sink: Sink, nodes: Table, column: str) -> list[str]:
     if all(_WHOLE_LABEL.fullmatch(label) for label in labels):
         names = {label: str(int(label.partition(".")[0])) for label in labels}
         classes = sorted(set(names.values()) - {str(UNLABELLED)}, key=int)
-    if not classes:
-        raise nodes.error("no node has a label", column=column)
     number = {str(UNLABELLED): UNLABELLED} | {name: index for index, name in enumerate(classes)}
     sink.append("y", _number_rows(nodes, "label", {label: number[name] for label, name in names.items()}))
     return classes
