@@ -486,7 +486,7 @@ def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
 
 
 def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
-    for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", "50MB")):
+    for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", 50)):
         monkeypatch.setattr(table_files if name == "MEMORY" else table_features, name, value)
     monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 1 << 22)
     monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 1 << 19)
@@ -502,7 +502,7 @@ def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
 
 
 def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tables):
-    monkeypatch.setattr(table_files, "MEMORY", "1MB")
+    monkeypatch.setattr(table_files, "MEMORY", 1)
     folder = write_tables(tmp_path, {"id": list(range(9999)), "label": [1] * 9999, "f": [1] * 9999}, EDGES)
     with pytest.raises(DataError, match=r"nodes\.parquet: cannot be read, memory or disk is full"):
         load_tables(folder)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
-MEMORY = "1GB"
-"""What DuckDB keeps in memory; beyond it, it writes to a scratch folder."""
+MEMORY = 1000
+"""Megabytes that DuckDB keeps in memory; beyond it, it writes to a scratch folder."""
 
 _PARQUET_MAGIC = b"PAR1"
 _MAX_THREADS = 4
@@ -42,7 +42,9 @@ def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="hpn-", dir=scratch) as folder:
-        config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": folder}
+        # Version 1, the last for Python 3.10, needs more to read rows of thousands of columns.
+        limit = MEMORY * (2 if duckdb.__version__.startswith("1.") else 1)
+        config: dict[str, Any] = {"memory_limit": f"{limit}MB", "temp_directory": folder}
         # Each thread has buffers of its own, which must fit into the memory together.
         config |= {"threads": min(_MAX_THREADS, os.cpu_count() or 1), "autoinstall_known_extensions": False}
         try:
