@@ -335,7 +335,7 @@ def test_update_states_what_it_did(cli: Cli, tmp_path: Path) -> None:
     assert done["encoded_again"]["nodes"] == 48 - len(changed)
     assert done["classes"] == {"fig": 30, "kiwi": 29, "plum": 29}
     code, out, _ = cli("update", "model", more, "--refresh")
-    assert "8 learned nodes have no label now and are forgotten" in out
+    assert "8 learned nodes have no label in this graph and are forgotten" in out
     assert "80 nodes encoded again in" in out
 
 
@@ -494,3 +494,49 @@ def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cl
     code, _, _ = cli(words[0], "model", graph, *words[1:])
     assert code == 0
     assert len(list(Path("model").iterdir())) == 2
+
+
+# ---------------------------------------------------------------------- what must not be lost
+
+
+def test_predictions_do_not_replace_the_graph(cli: Cli, tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "graph")
+    fit(cli, graph)
+    before = (Path(graph) / "nodes.csv").read_bytes()
+    for given in (graph, f"{graph}/nodes.csv"):
+        line = refused(cli, "predict", "model", given, "--out", f"{graph}/nodes.csv")
+        assert "is a file of the graph; choose another name" in line
+    assert (Path(graph) / "nodes.csv").read_bytes() == before
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in refused(cli, "predict", "model", graph, "--out", str(tmp_path / "folder.csv"))
+
+
+def test_a_graph_with_other_ids_is_not_learned_beside_the_first(cli: Cli, tmp_path: Path) -> None:
+    fit(cli, write_graph(tmp_path / "graph"))
+    other = write_graph(tmp_path / "other", numbers=True)
+    assert "none of the 48 nodes that were learned is in the graph" in refused(cli, "update", "model", other)
+    assert cli("update", "model", other, "--refresh")[0] == 0
+
+
+def test_what_an_interrupted_command_left_is_replaced_and_removed(cli: Cli, tmp_path: Path) -> None:
+    folder = Path("model")
+    folder.mkdir()
+    left = [folder / "state-0123456789abcdef.safetensors", folder / ".checkpoint.json.77.part"]
+    for path in left:
+        path.write_bytes(b"left")
+    fit(cli, write_graph(tmp_path / "graph"))
+    assert not any(path.exists() for path in left)
+
+
+def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path) -> None:
+    import duckdb
+
+    graph = write_graph(tmp_path / "graph")
+    fit(cli, graph)
+    for name, node in (("ids1", "n 2"), ("ids[1]", "n 1")):
+        duckdb.sql(f"COPY (SELECT '{node}' AS id) TO '{tmp_path}/{name}.parquet' (FORMAT parquet)")
+    found = predictions(cli, "model", graph, "--nodes", str(tmp_path / "ids[1].parquet"))
+    assert [row["id"] for row in found] == ["n 1"]
+    several = tmp_path / "several.csv"
+    several.write_text("n 1\nn 2,n 3\n")
+    assert "rows of several values" in refused(cli, "predict", "model", graph, "--nodes", str(several))

@@ -385,3 +385,47 @@ def test_models_with_features_in_another_order_are_not_merged(large: Graph) -> N
     models = [make().fit(with_names(large, order)) for order in (np.arange(12), np.arange(12)[::-1].copy())]
     with pytest.raises(ConfigError, match="other names or another order"):
         models[0].merge(models[1])
+
+
+def test_forgetting_nothing_changes_nothing(small: Graph, large: Graph) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        make().fit(small).save(folder)
+        model, untouched = HPNClassifier.load(folder), HPNClassifier.load(folder)
+    never = np.flatnonzero(~np.isin(large.node_ids, small.node_ids))[:5]
+    assert model.forget(large, never).nodes == 0
+    check_same(model, untouched, large)
+
+
+def test_a_node_learned_with_and_without_validation_nodes_is_forgotten(large: Graph) -> None:
+    names, y = np.array(NAMES), large.y.numpy()
+    known, rest = np.flatnonzero(y >= 0)[:80], np.flatnonzero(y >= 0)[80:]
+    model = make().fit(large, known, names[y[known]], validation=(rest, names[y[rest]]))
+    model.partial_fit(large, known, names[y[known]])
+    model.forget(large, known[:20])
+    expected = make().fit(large, known[20:], names[y[known[20:]]], validation=(rest, names[y[rest]]))
+    expected.partial_fit(large, known[20:], names[y[known[20:]]])
+    check_same(model, expected, large)
+
+
+def test_only_what_was_learned_in_a_graph_is_unlearned(small: Graph, large: Graph) -> None:
+    model = make().fit(small)
+    before = saved(model)
+    unlabelled = np.flatnonzero(large.y < 0)[:3]
+    for graph, nodes, y in (
+        (large, large.index(small.node_ids[small.y >= 0][:2]), None),
+        (small, small.index(large.node_ids[unlabelled[:1]]), ["fig"]),
+    ):
+        with pytest.raises(DataError, match="were not learned with these labels in this graph"):
+            model.unlearn(graph, nodes, y)
+    assert saved(model) == before
+
+
+def test_threads_ask_one_model_about_several_graphs(small: Graph, large: Graph) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    model = make().fit(small)
+    expected = [model.predict_proba(graph) for graph in (small, large)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(model.predict_proba, [small, large] * 20))
+    for at, answer in enumerate(found):
+        assert np.array_equal(answer, expected[at % 2])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from hpn.errors import DataError
 from hpn.learners.hpn.memory import hash_ids
 from hpn.model.ledger import Ledger, describe
 from hpn.streams import GraphView
@@ -71,9 +72,9 @@ def test_rows_are_removed_once_and_from_the_right_graph() -> None:
     assert state(ledger.remove(large, rows(0), rows(7))) == state(
         Ledger().add(small, rows(0, 1), rows(7, 7)).add(large, rows(0), rows(7))
     )
-    assert state(ledger.remove(large, rows(1, 2), rows(7, 7))) == state(
-        Ledger().add(small, rows(0), rows(7)).add(large, rows(0, 0), rows(7, 7))
-    ), "learned elsewhere, and not learned at all"
+    for node, label in ((1, 7), (2, 7), (0, 8)):  # learned elsewhere, not at all, with another label
+        with pytest.raises(DataError, match="were not learned with these labels in this graph"):
+            ledger.remove(large, rows(node), rows(label))
 
 
 def test_graphs_without_a_node_left_are_dropped() -> None:

@@ -64,7 +64,7 @@ def predict(
         raise ConfigError("give --nodes FILE or --unlabelled, not both")
     is_file = str(out) != "-"
     if is_file:
-        node_files.check_table(out)
+        node_files.check_table(out, Path(graph))
     ids = None if nodes is None else node_files.read_ids_file(nodes)
     learned = open_model(model, quiet)
     loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)

@@ -68,7 +68,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
-        code = _end(f"{error}; mend that, and the same command goes on from the last checkpoint", 1)
+        code = _end(f"{error}; fix that, and run the same command again", 1)
     _on_signal(signal.SIG_DFL)
     code = code if isinstance(code, int) else 0
     if "TORCHELASTIC_RUN_ID" in os.environ:

@@ -44,7 +44,7 @@ def fit(
     strength: Annotated[float, typer.Option(help="Regularisation: more trusts single labels less.")] = 0.1,
     balance: Annotated[float, typer.Option(help="0: nodes count the same; 1: classes do.")] = 0.75,
     threshold: Annotated[float, typer.Option(help="Distance within which prototypes match.")] = 0.003,
-    seed: Annotated[int, typer.Option(help="Draws random features and the held-out nodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Draws random features and the held-out nodes.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -123,7 +123,7 @@ def update(
         f"{done.new:,} new and {done.changed:,} changed labels learned",
         *([f"new classes: {', '.join(map(str, done.new_classes))}"] if done.new_classes else []),
         *(
-            [f"{done.unlabelled:,} learned nodes have no label now and {unlabelled}"]
+            [f"{done.unlabelled:,} learned nodes have no label in this graph and {unlabelled}"]
             if done.unlabelled
             else []
         ),
@@ -233,8 +233,13 @@ def _check_out(out: Path, force: bool) -> None:
             raise ConfigError(
                 f"--out {out} is a model already; hpn update {out} adds to it, --force replaces it"
             )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+    elif out.exists() and not (out.is_dir() and all(map(_is_left_over, out.iterdir()))):
         raise ConfigError(f"--out {out} exists and is not a model; choose another folder")
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether a file is what an interrupted command may leave in the folder of a model."""
+    return path.match("state-*.safetensors") or path.match(".*.part")
 
 
 def _find_label(model: ClassifierCore, name: str | None) -> Any:

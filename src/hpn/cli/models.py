@@ -47,7 +47,7 @@ def working(what: str, quiet: bool) -> Iterator[None]:
         else:
             note(what, quiet)
             yield
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):  # DuckDB raises the latter
         raise typer.Exit(fail(f"interrupted while {what}; run the same command again", 1)) from None
 
 

@@ -39,6 +39,10 @@ def _read_text(path: Path) -> list[str]:
     if at is None and len(names) > 1:
         raise DataError(f"{path} has no column id; its columns are {', '.join(names[:8])}")
     body = rows if at is None else rows[1:]
+    if at is None and any(len(row) > 1 for row in rows):
+        raise DataError(
+            f"{path} has no column id, and rows of several values; name the columns in its first line"
+        )
     wrong = next((number for number, row in enumerate(body, 1) if len(row) <= (at or 0)), None)
     if wrong is not None:
         raise DataError(f"{path}: row {wrong} has no id; give every row one")
@@ -48,22 +52,26 @@ def _read_text(path: Path) -> list[str]:
 def _read_parquet(path: Path) -> list[Any]:
     import duckdb
 
+    from hpn.datasets.formats.table_files import open_database, quote_path
+
     try:
-        table = duckdb.connect().read_parquet(str(path))
-        name = next((name for name in table.columns if name.lower() in ID_NAMES), None)
-        if name is None:
-            raise DataError(f"{path} has no column id; its columns are {', '.join(table.columns[:8])}")
-        column = '"' + name.replace('"', '""') + '"'
-        return [row[0] for row in table.project(column).fetchall()]
+        with open_database(None) as database:
+            rows = database.execute(f"FROM read_parquet({quote_path(path)})")
+            names = [str(column[0]) for column in rows.description or ()]
+            at = next((place for place, name in enumerate(names) if name.lower() in ID_NAMES), None)
+            if at is None:
+                raise DataError(f"{path} has no column id; its columns are {', '.join(names[:8])}")
+            return [row[at] for row in rows.fetchall()]
     except duckdb.Error as error:
         raise DataError(f"cannot read {path} ({str(error).splitlines()[0]})") from None
 
 
-def check_table(path: Path) -> None:
+def check_table(path: Path, graph: Path) -> None:
     """Refuse a file that predictions cannot be written to, before they are made.
 
     Raises:
-        ConfigError: If its name ends in neither ``.csv`` nor ``.parquet``, or its folder does not exist.
+        ConfigError: If its name ends in neither ``.csv`` nor ``.parquet``, it is a file of the graph or a
+            folder, or its folder does not exist.
     """
     if path.suffix not in {".csv", ".parquet"}:
         raise ConfigError(
@@ -71,6 +79,12 @@ def check_table(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise ConfigError(f"--out {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ConfigError(f"--out {path} is a folder; give the name of a file")
+    folder = graph if graph.is_dir() else graph.parent
+    is_table = "nodes" in path.name or "edges" in path.name
+    if path.is_file() and is_table and path.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(f"--out {path} is a file of the graph; choose another name")
 
 
 def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) -> None:
@@ -79,7 +93,7 @@ def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) 
     if path.suffix == ".csv":
         write_atomic(path, text.encode())
         return
-    import duckdb
+    from hpn.datasets.formats.table_files import open_database, quote_path
 
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     source = part.with_suffix(".csv")
@@ -87,9 +101,11 @@ def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) 
     columns = ", ".join(f"'{name}': '{kind}'" for name, kind in zip(COLUMNS, kinds, strict=True))
     try:
         source.write_text(text, encoding="utf-8", newline="")
-        reader = f"read_csv(?, header = true, columns = {{{columns}}}, auto_detect = false, quote = '\"')"
-        connection = duckdb.connect()
-        connection.execute(f"COPY (SELECT * FROM {reader}) TO {_quote(part)} (FORMAT parquet)", [str(source)])
+        options = f"header = true, columns = {{{columns}}}, auto_detect = false, quote = '\"'"
+        reader = f"read_csv({quote_path(source)}, {options})"
+        target = "'" + str(part).replace("'", "''") + "'"
+        with open_database(None) as database:
+            database.execute(f"COPY (SELECT * FROM {reader}) TO {target} (FORMAT parquet)")
         part.replace(path)
     finally:
         source.unlink(missing_ok=True)
@@ -103,7 +119,3 @@ def to_csv(rows: Iterable[Sequence[Any]]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _quote(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

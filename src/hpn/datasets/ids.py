@@ -93,8 +93,8 @@ class IdIndex:
         Raises:
             DataError: If there is no node of an id.
         """
-        asked = read_ids(ids)
-        keys = asked.tolist() if self.is_whole else [_spell(value) for value in asked.tolist()]
+        asked = [_spell(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        keys = [int(key) if self.is_whole and _WHOLE.fullmatch(key) else key for key in asked]
         missing = [key for key in keys if key not in self.place]
         if missing:
             shown = ", ".join(repr(key) for key in missing[:_SHOWN])

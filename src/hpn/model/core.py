@@ -341,6 +341,12 @@ class ClassifierCore:
             return Update(new=len(rows), new_classes=tuple(self.classes_.tolist()))
         view = self._read_graph(data)
         found = find_changes(self.ledger_, self.network_.memory, view, (rows.numpy(), _codes(labels)))
+        if not refresh and len(self.ledger_.rows) and (self.ledger_.find(view) < 0).all():
+            raise DataError(
+                f"none of the {len(self.ledger_.rows):,} nodes that were learned is in the graph, so its ids "
+                "are not those of the model; give the graph with the same ids, or refresh, which learns this "
+                "graph and nothing else"
+            )
         draft, again = self._draft(), Encoding()
         dropped: tuple[Name, ...] = ()
         if refresh:
@@ -420,7 +426,8 @@ class ClassifierCore:
             network.memory.learn_again(view, kept)
             self.ledger_ = Ledger().add(view, *kept)
             again = Encoding(len(kept[0]), time.monotonic() - start)
-        self._latest_graph = describe(view).fingerprint
+        if is_gone.any() or len(validation):
+            self._latest_graph = describe(view).fingerprint
         dropped = drop_tasks(network, {*rows[is_gone, 1].tolist(), *validation[:, 1].tolist()})
         self._drop_labels()
         return again, dropped

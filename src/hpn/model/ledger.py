@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from hpn.datasets.sparse import is_sparse
+from hpn.errors import DataError
 from hpn.learners.hpn.memory import find_hashes, hash_ids
 from hpn.streams import GraphView
 
@@ -83,7 +84,11 @@ class Ledger:
         return Ledger(tuple(self.graphs[at] for at in used), (rows,))
 
     def remove(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
-        """The same without nodes that were unlearned, each once: as learned in this graph, if it was."""
+        """The same without nodes that were learned in this graph, each once.
+
+        Raises:
+            DataError: If one of them was not.
+        """
         here, rows = describe(view), self.rows
         elsewhere = np.array([graph != here for graph in self.graphs], dtype=bool)[rows[:, 2]]
         order = np.lexsort((elsewhere, rows[:, 1], rows[:, 0]))
@@ -92,8 +97,12 @@ class Ledger:
             places.setdefault((int(rows[at, 0]), int(rows[at, 1])), []).append(at)
         stays = np.ones(len(rows), bool)
         for key in zip(hash_nodes(view, nodes).tolist(), classes.tolist(), strict=True):
-            if places.get(key):
-                stays[places[key].pop()] = False
+            if not places.get(key) or elsewhere[places[key][-1]]:
+                raise DataError(
+                    "unlearn: these nodes were not learned with these labels in this graph; give the graph "
+                    "as it was at the time of the fit, or call refresh with the nodes to keep"
+                )
+            stays[places[key].pop()] = False
         return self.keep(stays)
 
     def merge(self, other: Ledger) -> Ledger:

@@ -32,6 +32,8 @@ def save_model(folder: Path, content: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(folder, {"kind": KIND, "model_format": FORMAT, **content})
+        for part in folder.glob(".*.part"):  # what an interrupted command has left
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise CheckpointError(f"cannot write {folder} ({error.strerror}); choose another folder") from error
 

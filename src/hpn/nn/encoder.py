@@ -117,8 +117,11 @@ class Slots:
     def products(self, hop: int, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Inner products of slots with vectors ``[m, num_features]``: ``[len(nodes), m]``."""
         if not self.is_wide:
-            scale = 2.0 ** -slot_bits(self.num_features)
-            return np.asarray(self.unit_rows(hop, nodes) @ (scale * vectors.T).astype(np.float32))
+            weights = (2.0 ** -slot_bits(self.num_features) * vectors.T).astype(np.float32)
+            starts = range(0, max(1, len(nodes)), ROWS_AT_ONCE)
+            return np.concatenate(
+                [self.unit_rows(hop, nodes[at : at + ROWS_AT_ONCE]) @ weights for at in starts]
+            )
         found = np.asarray(self.x @ vectors.T.astype(np.float32))
         for _ in range(hop):
             found = self.adjacency @ found

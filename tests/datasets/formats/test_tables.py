@@ -216,7 +216,8 @@ LABELS = {
     "whole floats": (["10.0", "", "9.0"], [1, -1, 0], ("9", "10")),
     "fractions": (["1.5", "1.25", ""], [1, 0, -1], ("1.25", "1.5")),
     "one class two spellings": (["1", "01", "1.0"], [0, 0, 0], ("1",)),
-    "text and -1": (["b", "a", "-1"], [2, 1, 0], ("-1", "a", "b")),
+    "text and -1": (["b", "a", "-1"], [1, 0, -1], ("a", "b")),
+    "text and whole": (["01", "new", "2.0"], [0, 2, 1], ("1", "2", "new")),
     "Parquet floats": ([10.0, NAN, 9.0], [1, -1, 0], ("9", "10")),
     "Parquet integers": ([10, None, 9], [1, -1, 0], ("9", "10")),
     "Parquet Booleans": ([True, False, None], [1, 0, -1], ("false", "true")),
@@ -355,11 +356,20 @@ BAD_NODES = {
     "Latin-1 feature": ("id,label,f\na,x,1\na,x,é\n".encode("latin-1"), "nodes.csv, line 3: is not UTF-8"),
     "UTF-16": (NODES.encode("utf-16"), "nodes.csv, line 1: is not UTF-8"),
     "bad quotes": ('id,label,f\na,"x"y,1\n', "nodes.csv, line 2: a quote is not closed"),
-    "mixed line ends": (
-        "id,label,f\na,x,1\nb,x,1\r\nc,x,1\n",
-        "nodes.csv: cannot be read as CSV: quotes are",
-    ),
+    "mixed line ends": ("id,label,f\r\na,x,1\nb,x\r\nc,x,1\n", "nodes.csv, line 3"),
 }
+
+
+@pytest.mark.parametrize("first", ["\n", "\r\n"])
+def test_lines_may_end_in_several_ways(tmp_path, write_tables, read, first):
+    """As when one program appends to the file of another."""
+    other = "\n" if first == "\r\n" else "\r\n"
+    nodes = f"id,label,f{first}a,x,1{first}b,y,2{other}c,x,3{other}"
+    graph = read(load_tables, write_tables(tmp_path, nodes, f"u,v{first}a,b{other}"))
+    assert graph.node_ids.tolist() == ["a", "b", "c"]
+    assert graph.x.flatten().tolist() == [1, 2, 3]
+    assert graph.class_names == ("x", "y")
+    assert graph.num_edges == 1
 
 
 @pytest.mark.parametrize(("nodes", "expected"), BAD_NODES.values(), ids=BAD_NODES)

@@ -252,10 +252,11 @@ class TableFeatures:
             return numbers if is_ordered else numbers[:, [self._index[name] for name in self._order]]
         parts: list[Any] = []
         for name, kind in self.kinds.items():
-            words = self._read_words(name, start, len(numbers)) if kind in _HASHED else []
-            index = self._index[name]
-            part = hash_categories(name, words) if words else numbers[:, index : index + 1]
-            parts.append(hash_text(words) if kind == "text" else part)
+            if kind in _HASHED:
+                words = self._read_words(name, start, len(numbers))
+                parts.append(hash_text(words) if kind == "text" else hash_categories(name, words))
+            else:
+                parts.append(numbers[:, [self._index[name]]])
         return sp.csr_matrix(sp.hstack(parts)) if "text" in kinds else np.hstack(parts)
 
     def _bad_number(self, start: int, wrong: NDArray[np.bool_]) -> DataError:

@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -65,12 +65,14 @@ class TableFile:
         columns: Names of its columns, as written there.
         types: What DuckDB calls their types; those of CSV files are all text.
         skip: Lines of a CSV file before the first row.
+        has_mixed_ends: Whether its lines end in several ways, as when one program appends to another's file.
     """
 
     path: Path
     columns: tuple[str, ...]
     types: tuple[str, ...]
     skip: int = 0
+    has_mixed_ends: bool = False
 
     @property
     def is_csv(self) -> bool:
@@ -82,7 +84,7 @@ class TableFile:
         """What to put after ``FROM`` to read it; its columns are ``c0``, ``c1`` and so on."""
         names = [f"c{index}" for index in range(len(self.columns))]
         if not self.is_csv:
-            return f"read_parquet({_quote(self.path)}) AS file ({', '.join(names)})"
+            return f"read_parquet({quote_path(self.path)}) AS file ({', '.join(names)})"
         with open_bytes(self.path) as lines:
             longest = max(len(lines.readline()) for _ in range(self.skip + 3))
         options = {
@@ -90,9 +92,10 @@ class TableFile:
             "compression": "'gzip'" if self.path.suffix == ".gz" else "'none'",
             "max_line_size": max(_LINE_BYTES, 4 * longest),
             **{"skip": self.skip, "header": "false", "auto_detect": "false"},
+            "strict_mode": "false" if self.has_mixed_ends else "true",
             **{"delim": "','", "quote": "'\"'", "escape": "'\"'", "nullstr": "''"},
         }
-        return f"read_csv({_quote(self.path)}, {', '.join(f'{key} = {options[key]}' for key in options)})"
+        return f"read_csv({quote_path(self.path)}, {', '.join(f'{key} = {options[key]}' for key in options)})"
 
     def column(self, name: str) -> tuple[str, str]:
         """What a column is called in :attr:`scan`, and its type."""
@@ -133,7 +136,7 @@ class Table:
     """
 
     def __init__(self, connection: DuckDBPyConnection, files: Sequence[TableFile]) -> None:
-        self.connection, self.files, self.columns = connection, files, files[0].columns
+        self.connection, self.files, self.columns = connection, list(files), files[0].columns
         self._starts = [0]
 
     @property
@@ -176,7 +179,11 @@ class Table:
                     f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}"
                 )
             except duckdb.Error as error:
-                raise explain(file.path, error) from None
+                if not _has_mixed_ends(file):
+                    raise explain(file.path, error) from None
+                self.files[number] = replace(file, has_mixed_ends=True)
+                self.stage(name, select, join)
+                return
             self._starts.append(self.num_rows + added)
 
     def query(self, query: str, values: Any = None) -> list[Any]:
@@ -276,7 +283,7 @@ def explain(path: Path, error: Exception) -> DataError:
         what = "a quote is not closed" if "unterminated quote" in reason else "cannot be read as CSV"
         return DataError(f'{path}, line {place[1]}: {what}; quote values as "…", with "" for a quote')
     if "invalid state" in reason:
-        short = "quotes are broken, or ends of lines are of several kinds"
+        short = "quotes are broken, or lines end in several ways"
     return DataError(f"{path}: cannot be read as CSV: {short}")
 
 
@@ -300,7 +307,7 @@ def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
         raise DataError(f"{path}: {what} Parquet file; {hint}")
     try:
         if is_parquet:
-            found = connection.execute(f"DESCRIBE FROM read_parquet({_quote(path)})").fetchall()
+            found = connection.execute(f"DESCRIBE FROM read_parquet({quote_path(path)})").fetchall()
             file = TableFile(path, tuple(row[0] for row in found), tuple(row[1] for row in found))
         else:
             columns = _csv_columns(path, header)
@@ -324,7 +331,16 @@ def _csv_columns(path: Path, header: bytes) -> tuple[str, ...]:
         raise DataError(f"{path}: the first line must name the columns: {error}") from None
 
 
-def _quote(path: Path) -> str:
+def _has_mixed_ends(file: TableFile) -> bool:
+    """Whether some lines of a CSV file end with a carriage return and others do not."""
+    ends = set()
+    if file.is_csv and not file.has_mixed_ends:
+        with open_bytes(file.path) as lines:
+            ends = {line.endswith(b"\r\n") for line in lines if line.endswith(b"\n")}
+    return len(ends) > 1
+
+
+def quote_path(path: Path) -> str:
     """Spell a path in SQL; brackets keep DuckDB from taking a character for a pattern."""
     return "'" + re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''") + "'"
 

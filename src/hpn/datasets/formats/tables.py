@@ -223,14 +223,17 @@ def _write_ids(sink: Sink, nodes: Table, column: str) -> None:
 
 
 def _write_labels(sink: Sink, nodes: Table) -> list[str]:
-    """Number the labels in their order: of size if all are whole numbers, else of spelling."""
+    """Number the labels in their order: of size if all are whole numbers, else of spelling.
+
+    What a label is called does not depend on the other rows: 2.0 is "2", and -1 is no label.
+    """
     labels = [label for (label,) in nodes.query("SELECT DISTINCT label FROM nodes WHERE label IS NOT NULL")]
-    names = {label: label for label in labels}
-    classes = sorted(labels)
-    if all(_WHOLE_LABEL.fullmatch(label) for label in labels):
-        names = {label: str(int(label.partition(".")[0])) for label in labels}
-        classes = sorted(set(names.values()) - {str(UNLABELLED)}, key=int)
-    number = {str(UNLABELLED): UNLABELLED} | {name: index for index, name in enumerate(classes)}
+    whole = {label for label in labels if _WHOLE_LABEL.fullmatch(label)}
+    names = {label: str(int(label.partition(".")[0])) if label in whole else label for label in labels}
+    classes = sorted(set(names.values()) - {str(UNLABELLED)})
+    if whole == set(labels):
+        classes = sorted(classes, key=int)
+    number = {name: index for index, name in enumerate(classes)} | {str(UNLABELLED): UNLABELLED}
     sink.append("y", _number_rows(nodes, "label", {label: number[name] for label, name in names.items()}))
     return classes
 

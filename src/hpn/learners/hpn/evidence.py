@@ -147,15 +147,15 @@ class Extractors:
         for at in range(0, len(nodes), NODES_AT_ONCE):
             some = nodes[at : at + NODES_AT_ONCE]
             hidden = slots.layers(LAYER_HOPS, some, self.width, self.seed)
-            found = [layer(part) for layer, part in zip(self.layers, hidden, strict=True)]
-            for hop, means in zip(MEAN_HOPS, self.means, strict=True):
-                found.append(means(slots.products(hop, means.vectors, some)))
-            parts.append(np.stack(found))
-        shape = (len(BANKS) - 1, 0, len(self.classes))
-        own = np.concatenate([np.zeros(shape), *parts], axis=1)
+            parts.append(np.stack([layer(part) for layer, part in zip(self.layers, hidden, strict=True)]))
+        own = np.concatenate([np.zeros((len(LAYER_HOPS), 0, len(self.classes))), *parts], axis=1)
+        compared = [
+            means(slots.products(hop, means.vectors, nodes))
+            for hop, means in zip(MEAN_HOPS, self.means, strict=True)
+        ]
         is_few = len(nodes) < view.num_nodes // FEW and (view.num_nodes > MANY_NODES or not to_weigh)
         nearby = self._find_nearby(view, nodes, is_few)
-        return self._scale(np.concatenate([own, nearby[None]]))
+        return self._scale(np.concatenate([own, np.stack(compared), nearby[None]]))
 
     def _scale(self, evidence: np.ndarray) -> np.ndarray:
         evidence = evidence - evidence.mean(axis=2, keepdims=True)

@@ -137,7 +137,7 @@ class Memory:
         nodes, y = train
         kept = _copy(self._add_up())
         keys = _rows(view, nodes, y, 1)
-        is_held = _is_in(keys, kept.remembered)
+        is_held = _take(keys, kept.remembered)
         for part in _parts(len(nodes)):
             _add(kept, self._encode(view, nodes[part]), y[part], is_held[part], sign=-1)
         for sums in (*kept.learned, *kept.held_out):
@@ -152,7 +152,7 @@ class Memory:
     def learn_again(self, view: GraphView, train: Labelled) -> None:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
         remembered = self.kept.remembered
-        is_held = _is_in(_rows(view, *train, 1), remembered)
+        is_held = _take(_rows(view, *train, 1), remembered)
         validation = remembered[remembered[:, 2] == 0]
         self._replace(Kept(self._new_sums(), self._new_sums(), validation))
         self.learn(view, train, (train[0][:0], train[1][:0]), is_held)
@@ -414,6 +414,15 @@ def _is_in(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows are among others."""
     known = set(map(tuple, others.tolist()))
     return np.array([tuple(row) in known for row in rows.tolist()], dtype=bool)
+
+
+def _take(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows are among others, each of which is taken by one row only."""
+    left, taken = Counter(map(tuple, others.tolist())), np.zeros(len(rows), bool)
+    for at, row in enumerate(map(tuple, rows.tolist())):
+        taken[at] = left[row] > 0
+        left[row] -= int(taken[at])
+    return taken
 
 
 def _take_out(rows: np.ndarray, others: np.ndarray) -> np.ndarray:

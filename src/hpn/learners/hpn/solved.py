@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ from hpn.theory.memory import LEVELS, MemoryBound
 
 TASK_WEIGHT = 2.0
 """What the evidence of a task's own extractor weighs; the answer does not depend on it."""
+
+ASKED = RLock()
+"""Held while evidence is found, since what is kept of a view and the weights of banks are shared."""
 
 Name = int | str
 
@@ -136,6 +140,10 @@ class SolvedNetwork:
 
     def find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None = None) -> Evidence:
         """Evidence of each bank for the classes of a task, or for all, in order of their numbers."""
+        with ASKED:
+            return self._find_evidence(view, nodes, task)
+
+    def _find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None) -> Evidence:
         part = None if task is None else self.tasks.get(task)
         extractors = self.memory.extractors(view) if part is None else part.extractor
         if isinstance(extractors, TaskExtractor) and part is not None:

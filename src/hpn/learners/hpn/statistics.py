@@ -119,6 +119,8 @@ class ClassSums:
         """Drop the sum and count of a class; the Gram matrix keeps its part."""
         self.sums.pop(label, None)
         self.counts.pop(label, None)
+        if not self.counts:
+            self._gram = self._packed = None
 
     @property
     def is_negative(self) -> bool:
