@@ -195,6 +195,10 @@ class Memory:
         solved.scales, solved.weights = self._weigh_once(view) or self._settle() or solved.usual
         return solved
 
+    def drop_latest(self) -> None:
+        """Do without the weights of banks in the graph of the latest fit, which take time to find."""
+        self._latest = None
+
     def _settle(self) -> Weights | None:
         """Weigh banks in the graph of the latest fit, so that the graph itself is not needed any more."""
         if self._latest is not None:

@@ -300,6 +300,7 @@ class SolvedHPN(HPN):
             self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
         train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
         self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
+        self.network_.memory.drop_latest()  # every view of a stream has nodes to weigh banks by
         self.in_progress_ = False
         self._step_done(observer, Progress(task.index, 1, 1))
 
