@@ -100,6 +100,7 @@ def resolve_params(
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
+    function = choose_variant(function, given)
     declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:
@@ -115,6 +116,12 @@ def resolve_params(
         else:
             resolved[name] = parameter.default
     return resolved
+
+
+def choose_variant(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[..., Any]:
+    """The class that some parameters are for, where a class stands for several (``preset`` of ``hpn``)."""
+    variant = getattr(function, "variant", None)
+    return function if variant is None else variant(given)  # type: ignore[no-any-return]
 
 
 def check_space(learner: Any) -> None:
