@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from hpn.learners.hpn.steps import Lesson
 from hpn.learners.hpn.training import Trace, Training
 from hpn.nn.device import CPU, to_device
 from hpn.nn.network import PrototypeNetwork, Selection
+from hpn.nn.processes import ALONE
 from hpn.streams import Classes, GraphView, Query, Task
 
 LOGGER = logging.getLogger(__name__)
@@ -52,8 +53,6 @@ class PaperHPN(HPNAccounts):
         >>> (learner.predict(query) == key.y).float().mean() > 0.95
         tensor(True)
     """
-
-    shares_batches: ClassVar[bool] = True
 
     certificates_: list[str]
     _trace: Trace
@@ -95,7 +94,6 @@ class PaperHPN(HPNAccounts):
             moves_layers=s.retention == "paper" or task.index == 0,
             is_first=task.index == 0,
             trace=self._trace,
-            processes=self.processes,
         )
         training.start()
         while self._trace.epoch < s.epochs:
@@ -113,10 +111,8 @@ class PaperHPN(HPNAccounts):
             torch.randn(self.network_.dim, self.network_.dim, device=CPU)
             self.selections_, self.certificates_ = [], []
         self.network_.grow_head(self._num_outputs())
-        selection = self._select(task)
-        self.selections_.append(self.processes.lead(lambda: selection))
+        self.selections_.append(self._select(task))
         self.network_.to(self.device)
-        self.processes.align(list(self.network_.parameters()))
         self._trace = Trace()
 
     def _select(self, task: Task) -> Selection:
@@ -186,7 +182,7 @@ class PaperHPN(HPNAccounts):
         return self._reader(task).answer(graph, nodes, columns)
 
     def _reader(self, task: int) -> Reader:
-        return Reader(self.settings(), self.network_, self.selections_[task], self.seed, self.processes)
+        return Reader(self.settings(), self.network_, self.selections_[task], self.seed, ALONE)
 
     def _groups(self) -> list[list[int]]:
         """Tasks that see nodes through the same extractors, and so compete in one head where that grows."""

@@ -180,8 +180,6 @@ class HPN(Learner):
         ('SolvedHPN', 'PaperHPN')
     """
 
-    shares_batches: ClassVar[bool] = True
-
     preset: Preset
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {

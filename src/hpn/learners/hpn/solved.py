@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -260,8 +260,6 @@ class SolvedHPN(HPN):
         >>> learner.is_certified(0)
         True
     """
-
-    shares_batches: ClassVar[bool] = False
 
     network_: SolvedNetwork
 
