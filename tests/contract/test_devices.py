@@ -38,9 +38,7 @@ CASES = [
     for word, way in (WAYS if name in NETWORKS else {"plain": {}}).items()
 ]
 CASES += [
-    pytest.param(
-        "hpn", {"preset": "paper", "epochs": 3, "warmup_epochs": 1, "piece_size": 30}, id="hpn-paper"
-    ),
+    pytest.param("hpn", {"preset": "paper", "epochs": 3, "warmup_epochs": 1}, id="hpn-paper"),
     pytest.param(
         "hpn",
         {
