@@ -110,11 +110,11 @@ class RunConfig:
         """What ``hpn run`` takes if only the variant of the method is set."""
         learner = LEARNERS[self.method]
         recipe = find_recipe(self.dataset, self.method, variant_of(self.params), self.scenario)
-        settings = {"backbone": self.backbone} if self.backbone else {}
-        settings |= recipe.settings if recipe else {}
+        settings: dict[str, Any] = dict(recipe.settings) if recipe else {}
+        settings |= {name: value for name, value in self.params.items() if name in {"backbone", "preset"}}
         usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
-        # A recipe of a preset is found by the preset, which therefore has to be written out.
-        return {**usual, "preset": _defaults(learner)["preset"]} if "preset" in usual else usual
+        # A preset decides which hyper-parameters there are, so it has to be written out.
+        return {**usual, **{name: None for name in usual if name == "preset" and usual[name] != "best"}}
 
 
 def resolve_config(
@@ -162,10 +162,8 @@ def resolve_config(
     _choose("edges", edges, get_args(Edges))
     name, found = _take_recipe(recipe, dataset, method, params, scenario)
     if found is not None:
-        params = resolve_params(
-            learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
-        )
-    learner(**params).effective_params()  # refuses what does not apply, before anything is loaded
+        params = resolve_params(learner, {**found.settings, **given}, owner=method, without={"seed"})
+    learner(**params)  # refuses what does not go together, before anything is loaded
     graph = find_loader(dataset, data_root)(**data_options)
     plan = plan_tasks(graph, tasks, classes_per_task)
     split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written
