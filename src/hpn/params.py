@@ -100,13 +100,18 @@ def resolve_params(
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
-    variant = getattr(function, "variant", None)  # a class may stand for several, chosen by a parameter
-    function = function if variant is None else variant(given)
+    # A class may stand for several, chosen by a parameter.
+    variants: dict[str, Any] = getattr(function, "variants", dict)()
+    function = function.variant(given) if variants else function  # type: ignore[attr-defined]
     declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:
             takes = f"it takes: {', '.join(declared)}" if declared else "it takes no options"
-            raise ConfigError(f"{owner} has no {name!r}; {nearest(name, declared)}{takes}")
+            having = [
+                f"preset={key} has it; " for key, kind in variants.items() if name in declared_params(kind)
+            ]
+            hint = having[0] if having else nearest(name, declared)
+            raise ConfigError(f"{owner} has no {name!r}; {hint}{takes}")
     hints = _hints(function)
     resolved = {}
     for name, parameter in declared.items():

@@ -335,7 +335,7 @@ class PaperHPN(HPN):
             parameter.requires_grad_(self.retention == "paper" or is_first)
         rates = (self.lr if is_warm else self.lr_refine, self.lr if is_warm and is_first else self.lr_refine)
         groups = [{"params": part, "lr": lr} for part, lr in zip((extractors, layers), rates, strict=True)]
-        return torch.optim.SGD(groups, fused=True)
+        return torch.optim.SGD(groups, foreach=False)
 
     def _refine(self, output: Output, task: int) -> None:
         """Move prototypes by the gradients of an epoch, and restore cover and packing.

@@ -110,7 +110,7 @@ class Inputs:
         parts = []
         for of_kind, extractors in ((index[:, :1], node), (index[:, 1:], structure)):
             embedded = self._gather(of_kind.flatten(), torch.cat(list(extractors), dim=1))
-            parts.append(embedded.view(len(index), -1, dim))
+            parts.append(embedded.view(len(index), of_kind.shape[1] * len(extractors), dim))
         return torch.cat(parts, dim=1)
 
     def _gather(self, rows: Tensor, weight: Tensor) -> Tensor:

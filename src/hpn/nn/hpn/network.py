@@ -142,7 +142,7 @@ class PrototypeNetwork(nn.Module):
                 output.cosines.append(cosine)
                 # The value is the prototype; the gradient goes to it and straight through to the embedding.
                 values = matched + (embeddings - embeddings.detach())
-            parts.append(values.view(len(atomic), -1))
+            parts.append(values.view(len(atomic), self.dim if number else atomic.shape[1] * self.dim))
         output.representation = torch.cat(parts, dim=1)
         output.logits = self.head(output.representation)
         return output
