@@ -244,7 +244,7 @@ def _kind(config: RunConfig) -> str:
 def effort(config: RunConfig) -> float:
     """How long a seed takes next to others, roughly."""
     params = config.effective_params()
-    epochs = float(params.get("epochs") or EPOCHS)
+    epochs = float(params.get("epochs", EPOCHS))
     batches = 1 + STEP_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
     # Joint training goes over 1, 2, … of the tasks, the others over one at a time.
     tasks_a_time = (len(config.tasks) + 1) / 2 if LEARNERS[config.method].sees_past else 1.0

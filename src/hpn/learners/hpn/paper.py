@@ -19,17 +19,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from hpn.datasets.sparse import stack_rows, to_csr
+from hpn.datasets.sparse import to_csr
 from hpn.errors import ConfigError
 from hpn.learners.base import Observer, Progress, State
 from hpn.learners.hpn.presets import HPN, Count, Distance, Rate
 from hpn.nn.device import CPU
-from hpn.nn.encoder import Features, is_csr, see
+from hpn.nn.encoder import is_csr, see
 from hpn.nn.hpn.codebook import Codebook, unit
 from hpn.nn.hpn.extractors import Inputs
 from hpn.nn.hpn.losses import directions, total_loss
@@ -243,7 +244,7 @@ class PaperHPN(HPN):
         averaged over nodes and, for structure extractors, over neighbours.
         """
         network, total = self.network_, torch.zeros(2, self.num_extractors, device=CPU)
-        for rows in torch.split(torch.arange(len(inputs)), 256):
+        for rows in torch.split(torch.arange(len(inputs), device=CPU), 256):
             atomic = inputs.embed(rows, list(network.node_extractors), list(network.structure_extractors))
             _, cosine = network.atomic_prototypes.match(unit(atomic.reshape(-1, self.dim)))
             cosine = cosine.view(len(rows), -1, self.num_extractors).cpu()
@@ -258,10 +259,13 @@ class PaperHPN(HPN):
             sampler = NeighborSampler(graph.indptr, graph.indices, nodes, self._counts, self.seed)
             inputs = Inputs(graph, nodes.unsqueeze(1))
             return lambda turn: inputs.redraw(sampler.draw(turn))
-        hops, count = range(self.hops + 1), len(nodes)
-        means = stack_rows([_as_tensor(see(graph).smoothed(hop, nodes.numpy())) for hop in hops])
-        index = torch.arange(count).unsqueeze(1) + count * torch.arange(len(hops))
-        inputs = Inputs(means, index)
+        rows = nodes.numpy()
+        means = [see(graph).smoothed(hop, rows) for hop in range(self.hops + 1)]
+        if all(is_csr(mean) for mean in means):
+            stacked = to_csr(sp.vstack(means))
+        else:
+            stacked = torch.from_numpy(np.vstack([m.toarray() if is_csr(m) else m for m in means]))
+        inputs = Inputs(stacked, torch.arange(stacked.shape[0], device=CPU).view(len(means), -1).t())
         return lambda _: inputs
 
     def _prepare(self, task: Task) -> _TrainingData:
@@ -280,7 +284,7 @@ class PaperHPN(HPN):
             structure=chosen[1],
             extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
             moves_extractors=self.retention == "paper" or not self._shares_extractors(),
-            target=(task.train_y.unsqueeze(1) == torch.tensor(classes)).int().argmax(dim=1),
+            target=(task.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
         )
 
@@ -353,8 +357,8 @@ class PaperHPN(HPN):
     @torch.no_grad()
     def _finish(self, data: _TrainingData) -> None:
         """Cover every training node, and note what the task uses."""
-        inputs, lengths = data.inputs(max(self.epoch_ - 1, 0)), torch.zeros(self._num_slots)
-        for rows in torch.split(torch.arange(len(inputs)), NODES_AT_ONCE):
+        inputs, lengths = data.inputs(max(self.epoch_ - 1, 0)), torch.zeros(self._num_slots, device=CPU)
+        for rows in torch.split(torch.arange(len(inputs), device=CPU), NODES_AT_ONCE):
             atomic = inputs.embed(rows, data.node, data.structure)
             self.network_(atomic, task=data.task)
             lengths += torch.linalg.vector_norm(atomic, dim=2).sum(dim=0).cpu()
@@ -404,8 +408,8 @@ class PaperHPN(HPN):
         inputs, selection = self._inputs(graph, nodes)(QUERY_TURN), self.selections_[task]
         head, columns = self.network_.head, self._columns(classes)
         usual = torch.tensor(selection.lengths, device=head.weight.device).clamp_min(1e-12)
-        found = [torch.zeros(0, len(columns) + 1)]
-        for rows in torch.split(torch.arange(len(nodes)), NODES_AT_ONCE):
+        found = [torch.zeros(0, len(columns) + 1, device=CPU)]
+        for rows in torch.split(torch.arange(len(nodes), device=CPU), NODES_AT_ONCE):
             output, atomic = self._see(inputs, rows, selection)
             # Only these columns are multiplied: with more of them, the last bits could come out differently.
             logits = F.linear(output.representation, head.weight[columns], head.bias[columns])
@@ -568,7 +572,3 @@ class _TrainingData:
     moves_extractors: bool
     target: Tensor
     columns: list[int] | None
-
-
-def _as_tensor(layer: Features) -> Tensor:
-    return to_csr(layer) if is_csr(layer) else torch.from_numpy(np.ascontiguousarray(layer))

@@ -124,6 +124,6 @@ class Inputs:
 def _find_slots(index: Tensor, num_node: int, num_structure: int) -> Tensor:
     """Rows of a product with all extractors, one row per node and extractor, that are a node's slots."""
     first = index.unsqueeze(2) * (num_node + num_structure)  # [n, 1 + m, 1]
-    own = first[:, :1] + torch.arange(num_node)
-    around = first[:, 1:] + num_node + torch.arange(num_structure)
+    own = first[:, :1] + torch.arange(num_node, device=index.device)
+    around = first[:, 1:] + num_node + torch.arange(num_structure, device=index.device)
     return torch.cat([own.flatten(1), around.flatten(1)], dim=1)
