@@ -386,17 +386,6 @@ def test_version_help_and_no_command(cli: Cli) -> None:
     assert "Usage" in "".join(cli()[1:])
 
 
-def test_help_does_not_import_torch() -> None:
-    program = (
-        "import sys; sys.argv = ['hpn', '--help']\n"
-        "from hpn.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "assert not {'torch', 'numpy', 'scipy', 'sklearn', 'duckdb', 'optuna', 'yaml'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_clean_and_the_second_run_is_refused(

@@ -129,6 +129,27 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
     )
 
 
+def data_files(dataset: str, data_root: Path | None = None) -> list[Path]:
+    """Files that a data set is read from, and their folder; none if it is generated or comes with a package.
+
+    Args:
+        dataset: A name of the catalog or a path.
+        data_root: Folder with the data.
+    """
+    if dataset in CATALOG:
+        name = CATALOG[dataset].folder
+        if name is None:
+            return []
+        folder = (data_root or default_data_root()) / name
+    else:
+        path = Path(dataset).expanduser()
+        if path.suffix == ".npz":
+            return [path]
+        folder = path if path.is_dir() else path.parent  # the edges of a nodes table are beside it
+    below = (folder, folder / "nodes", folder / "edges")  # where tables are cut into several files
+    return [folder, *sorted(file for place in below for file in place.glob("*") if file.is_file())]
+
+
 def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
     """Load a data set of the catalog, or a user's own file.
 
