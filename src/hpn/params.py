@@ -100,7 +100,8 @@ def resolve_params(
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
-    function = choose_variant(function, given)
+    variant = getattr(function, "variant", None)  # a class may stand for several, chosen by a parameter
+    function = function if variant is None else variant(given)
     declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:
@@ -116,12 +117,6 @@ def resolve_params(
         else:
             resolved[name] = parameter.default
     return resolved
-
-
-def choose_variant(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[..., Any]:
-    """The class that some parameters are for, where a class stands for several (``preset`` of ``hpn``)."""
-    variant = getattr(function, "variant", None)
-    return function if variant is None else variant(given)  # type: ignore[no-any-return]
 
 
 def check_space(learner: Any) -> None:

@@ -114,7 +114,7 @@ def with_cell(
     if backbone:
         chosen["backbone"] = backbone
     params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
-    LEARNERS[method](**params).effective_params()  # says what does not go together
+    LEARNERS[method](**params)  # refuses what does not go together
     return replace(config, method=method, params=params, recipe=recipe.name if recipe else None)
 
 

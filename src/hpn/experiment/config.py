@@ -163,7 +163,7 @@ def resolve_config(
     name, found = _take_recipe(recipe, dataset, method, params, scenario)
     if found is not None:
         params = resolve_params(learner, {**found.settings, **given}, owner=method, without={"seed"})
-    learner(**params).effective_params()  # refuses what does not apply, before anything is loaded
+    learner(**params)  # refuses what does not go together, before anything is loaded
     graph = find_loader(dataset, data_root)(**data_options)
     plan = plan_tasks(graph, tasks, classes_per_task)
     split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written

@@ -68,6 +68,11 @@ class Learner(ABC):
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
+    @classmethod
+    def variant(cls, params: Mapping[str, Any]) -> type[Learner]:  # noqa: ARG003
+        """The class that some hyper-parameters are for, where a class stands for several."""
+        return cls
+
     def get_params(self) -> dict[str, Any]:
         """Hyper-parameters by name."""
         return {name: getattr(self, name) for name in declared_params(type(self))}

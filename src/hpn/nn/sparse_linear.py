@@ -60,17 +60,6 @@ def multiply_transposed(x: Tensor, gradient: Tensor, *, by_scipy: bool | None = 
     return product
 
 
-def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """The product of sparse features and a matrix, with a gradient for the matrix.
-
-    Shapes:
-        - ``x``: ``[num_nodes, num_features]``, sparse CSR
-        - ``weight``: ``[num_features, num_columns]``
-    """
-    product: Tensor = _SparseProduct.apply(x, weight.t())  # type: ignore[no-untyped-call]
-    return product
-
-
 class SparseLinear(nn.Module):
     """A linear layer, with the weights of another one, for features that may be sparse.
 

@@ -258,7 +258,7 @@ class RetentionStudy:
             network.atomic_prototypes.threshold,
             *features,
             neighbors_stay=stay,
-            slots_are_nodes=self.learner.slots == "drawn",
+            slots_are_nodes=getattr(self.learner, "slots", None) == "drawn",
         )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,12 +24,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from hpn.datasets.sparse import to_csr
+from hpn.datasets.sparse import stack_rows, to_csr
 from hpn.errors import ConfigError
 from hpn.learners.base import Observer, Progress, State
 from hpn.learners.hpn.presets import HPN, Count, Distance, Rate
 from hpn.nn.device import CPU
-from hpn.nn.encoder import MOSTLY_FULL, Features, is_csr, see
+from hpn.nn.encoder import Features, is_csr, see
 from hpn.nn.hpn.codebook import Codebook, unit
 from hpn.nn.hpn.extractors import Inputs
 from hpn.nn.hpn.losses import directions, total_loss
@@ -169,9 +169,31 @@ class PaperHPN(HPN):
         batch_size: Count = 100,
         seed: int = 0,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in {"self", "__class__"}}
         super().__init__(seed=seed)
-        vars(self).update(given)
+        self.preset = preset
+        self.num_extractors = num_extractors
+        self.num_selected = num_selected
+        self.dim = dim
+        self.threshold_atomic = threshold_atomic
+        self.threshold_node = threshold_node
+        self.threshold_class = threshold_class
+        self.levels = levels
+        self.slots = slots
+        self.drawn = drawn
+        self.hops = hops
+        self.selection = selection
+        self.retention = retention
+        self.use_cls = use_cls
+        self.alpha = alpha
+        self.beta = beta
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.late_epoch = late_epoch
+        self.lr = lr
+        self.lr_refine = lr_refine
+        self.lr_prototypes = lr_prototypes
+        self.lr_prototypes_late = lr_prototypes_late
+        self.batch_size = batch_size
         if num_selected > num_extractors:
             raise ConfigError(f"num_selected = {num_selected} is more than num_extractors = {num_extractors}")
 
@@ -234,12 +256,13 @@ class PaperHPN(HPN):
         """What extractors see of some nodes, by round of drawn neighbours."""
         if self.slots == "drawn":
             sampler = NeighborSampler(graph.indptr, graph.indices, nodes, self._counts, self.seed)
-            return lambda turn: Inputs(graph, nodes, [(graph, sampler.draw(turn))])
-        hops = range(self.hops + 1)
-        own, *means = (_as_tensor(see(graph).smoothed(hop, nodes.numpy())) for hop in hops)
-        every = torch.arange(len(nodes))
-        inputs = Inputs(own, every, [(mean, every.unsqueeze(1)) for mean in means])
-        return lambda turn: inputs
+            inputs = Inputs(graph, nodes.unsqueeze(1))
+            return lambda turn: inputs.redraw(sampler.draw(turn))
+        hops, count = range(self.hops + 1), len(nodes)
+        means = stack_rows([_as_tensor(see(graph).smoothed(hop, nodes.numpy())) for hop in hops])
+        index = torch.arange(count).unsqueeze(1) + count * torch.arange(len(hops))
+        inputs = Inputs(means, index)
+        return lambda _: inputs
 
     def _prepare(self, task: Task) -> _TrainingData:
         """Collect what the epochs of a task need."""
@@ -255,9 +278,7 @@ class PaperHPN(HPN):
             inputs=self._inputs(task.graph, task.train),
             node=chosen[0],
             structure=chosen[1],
-            extractors=[
-                (used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)
-            ],
+            extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
             moves_extractors=self.retention == "paper" or not self._shares_extractors(),
             target=(task.train_y.unsqueeze(1) == torch.tensor(classes)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
@@ -279,7 +300,7 @@ class PaperHPN(HPN):
             loss = self._loss(data, output, rows, step)
             optimizer.zero_grad()
             if loss.requires_grad:
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
             total += loss.item() * len(rows)
         if uses_prototypes and output is not None:
@@ -291,7 +312,8 @@ class PaperHPN(HPN):
         return total_loss(
             output.logits if data.columns is None else output.logits[:, data.columns],
             data.target[rows].to(output.logits.device),
-            output.cosines,
+            output.embeddings,
+            output.matched,
             data.extractors,
             use_cls=self.use_cls,
             alpha=self.alpha * DIVERGENCE_EVERY if step % DIVERGENCE_EVERY == 0 else 0.0,
@@ -374,9 +396,7 @@ class PaperHPN(HPN):
         return self._certificate(task) == self.certificates_[task]
 
     @torch.no_grad()
-    def _answer(
-        self, graph: GraphView, nodes: Tensor, task: int, classes: Classes
-    ) -> tuple[Tensor, Tensor]:
+    def _answer(self, graph: GraphView, nodes: Tensor, task: int, classes: Classes) -> tuple[Tensor, Tensor]:
         """Log-probabilities of classes, and how much each node looks like a node of the task.
 
         The latter is the cosine to the prototypes, times the length of the embedding relative to the task's.
@@ -517,7 +537,8 @@ class PaperHPN(HPN):
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
         self.selections_ = [
-            Selection(**{name: tuple(value) for name, value in entry.items()}) for entry in state["selections"]
+            Selection(**{name: tuple(value) for name, value in entry.items()})
+            for entry in state["selections"]
         ]
         self.certificates_ = list(state["certificates"])
         if "epoch" in state:
@@ -550,7 +571,4 @@ class _TrainingData:
 
 
 def _as_tensor(layer: Features) -> Tensor:
-    """Smoothed features; sparse ones that are mostly full as a dense matrix."""
-    if is_csr(layer) and layer.nnz < MOSTLY_FULL * layer.shape[0] * layer.shape[1]:
-        return to_csr(layer)
-    return torch.from_numpy(np.ascontiguousarray(layer.toarray() if is_csr(layer) else layer))
+    return to_csr(layer) if is_csr(layer) else torch.from_numpy(np.ascontiguousarray(layer))

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 AT_ONCE = 512
@@ -27,26 +29,28 @@ AT_ONCE = 512
 ROUNDING = 1e-5
 """More than any rounding error of a cosine in single precision."""
 
-TINY = 1e-12
-"""A vector shorter than this has no direction."""
+OFFSET = 1e-10
+"""Added to the first entry of vectors before they are scaled, so that a zero vector has a direction."""
 
 DEBUG = bool(os.environ.get("HPN_DEBUG"))
 """Whether both properties are checked after every change (slow); from the environment variable."""
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Scale rows to length 1. A zero row becomes the first axis, and zero vectors get no gradient.
+    """Scale rows to length 1; a zero row becomes the first axis.
 
     Example:
         >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
     """
-    length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    scaled = vectors / length.clamp_min(TINY)
-    if float(length.detach().amin()) < TINY if length.numel() else False:
-        axis = torch.eye(1, vectors.shape[-1], device=vectors.device)[0]
-        return torch.where(length < TINY, axis, scaled)
+    vectors = vectors + _offset(vectors.shape[-1], vectors.device)
+    scaled: Tensor = vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     return scaled
+
+
+@lru_cache
+def _offset(dim: int, device: torch.device) -> Tensor:
+    return OFFSET * torch.eye(1, dim, device=device)
 
 
 class Codebook(nn.Module):
@@ -104,8 +108,7 @@ class Codebook(nn.Module):
         cosine = embeddings.detach() @ self.vectors[:visible].t()
         if cosine.device.type == "cpu":
             # NumPy's argmax is vectorised; PyTorch's takes several times as long as the product.
-            index = torch.from_numpy(cosine.numpy().argmax(axis=1))
-            return index, cosine.gather(1, index.unsqueeze(1)).squeeze(1)
+            return torch.from_numpy(cosine.numpy().argmax(axis=1)), cosine.amax(dim=1)
         nearest, index = cosine.max(dim=1)
         return index, nearest
 
@@ -120,19 +123,15 @@ class Codebook(nn.Module):
         Returns:
             Index and cosine, ``[n]`` each, as :meth:`match` gives them.
         """
-        if self._size:
-            index, cosine = self.match(embeddings)
-            is_new = cosine < self.surely
-            if not bool(is_new.any()):
+        new = embeddings.detach()
+        if self._size and len(new):
+            index, cosine = self.match(new)
+            if float(cosine.min()) >= self.surely:
                 return index, cosine
-            new = embeddings[is_new]  # E_new
-        else:
-            new = embeddings
-        if len(new):
-            self._append(_distinct(new.detach(), self.vectors, self.threshold), task)
-            self._check(embeddings)
-            return self.match(embeddings)
-        return new.new_zeros(0, dtype=torch.long), new.new_zeros(0)
+            new = new[cosine < self.surely]  # E_new
+        self._append(_distinct(new, self.vectors, self.threshold), task)
+        self._check(embeddings)
+        return self.match(embeddings)
 
     @torch.no_grad()
     def refine(self, embeddings: Tensor, task: int) -> None:
@@ -199,10 +198,10 @@ class Codebook(nn.Module):
         if needed > len(self.storage):
             spare = max(needed, 2 * len(self.storage), 16) - len(self.storage)
             gradient = self.storage.grad
-            self.storage = nn.Parameter(nn.functional.pad(self.storage.detach(), (0, 0, 0, spare)))
+            self.storage = nn.Parameter(F.pad(self.storage.detach(), (0, 0, 0, spare)))
             if gradient is not None:
-                self.storage.grad = nn.functional.pad(gradient, (0, 0, 0, spare))
-            self._tasks = nn.functional.pad(self._tasks, (0, spare))
+                self.storage.grad = F.pad(gradient, (0, 0, 0, spare))
+            self._tasks = F.pad(self._tasks, (0, spare))
         self.storage[size:needed] = vectors
         self._tasks[size:needed] = task
         self._size = needed

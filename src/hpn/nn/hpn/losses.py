@@ -19,7 +19,8 @@ from torch import Tensor
 def total_loss(
     logits: Tensor,
     target: Tensor,
-    cosines: Sequence[Tensor],
+    embeddings: Sequence[Tensor],
+    matched: Sequence[Tensor],
     extractors: Sequence[tuple[Sequence[Tensor], Tensor]],
     *,
     use_cls: bool = True,
@@ -31,7 +32,8 @@ def total_loss(
     Args:
         logits: Of the classes that compete ``[n, C]``.
         target: Columns of the true classes ``[n]``.
-        cosines: Per level, cosines of embeddings and matched prototypes; none before there are prototypes.
+        embeddings: Per level, unit vectors ``[m, dim]``.
+        matched: Per level, the prototypes they were matched to; none before there are any.
         extractors: Per kind (node, structure), the extractors in use and the directions of all others.
         use_cls: Whether the classification loss counts.
         alpha: Weight of the divergence loss; 0 leaves it out.
@@ -40,8 +42,8 @@ def total_loss(
     loss = F.cross_entropy(logits, target) if use_cls else logits.sum() * 0.0
     if alpha:
         loss = loss + alpha * sum(divergence_loss(chosen, others) for chosen, others in extractors)
-    if beta and cosines:
-        loss = loss + beta * distance_loss(cosines, len(target))
+    if beta and matched:
+        loss = loss + beta * distance_loss(embeddings, matched, len(target))
     return loss
 
 
@@ -51,7 +53,7 @@ def divergence_loss(chosen: Sequence[Tensor], others: Tensor) -> Tensor:
     .. math:: L_{div} = \frac{1}{m} \sum_{i \ne j} \lVert \bar{A}_i^\top \bar{A}_j \rVert_F^2
 
     over the pairs with at least one extractor in use, where columns of :math:`\bar{A}_i` have length 1 and
-    :math:`m` counts the squared entries. The paper's :math:`\sum A_i^\top A_j` is a matrix and unbounded below.
+    :math:`m` counts the squared entries. The paper's :math:`\sum A_i^\top A_j` is a matrix, and unbounded.
 
     Args:
         chosen: Extractors in use, which get a gradient ``[num_features, dim]`` each.
@@ -72,9 +74,11 @@ def directions(extractors: Sequence[Tensor], like: Tensor) -> Tensor:
     return F.normalize(torch.cat([matrix.detach() for matrix in extractors], dim=1), dim=0)
 
 
-def distance_loss(cosines: Sequence[Tensor], num_nodes: int) -> Tensor:
-    r"""How far embeddings are from their prototypes, at every level, averaged over nodes.
+def distance_loss(embeddings: Sequence[Tensor], matched: Sequence[Tensor], num_nodes: int) -> Tensor:
+    r"""How far unit embeddings are from their prototypes, at every level, averaged over nodes.
 
     .. math:: L_{dis} = -\frac{1}{n} \sum_v \sum_{e} \cos(e, p(e))
     """
-    return -sum((cosine.sum() for cosine in cosines), cosines[0].new_zeros(())) / num_nodes
+    pairs = zip(embeddings, matched, strict=True)
+    cosines = [torch.dot(e.flatten(), p.flatten()) for e, p in pairs]
+    return sum(cosines[1:], cosines[0]) / -num_nodes

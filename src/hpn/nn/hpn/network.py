@@ -36,13 +36,15 @@ class Output:
     Shapes:
         - ``logits``: ``[n, num_outputs]``
         - ``representation``: :math:`P_H` of each node ``[n, (num_slots + num_levels - 1) * dim]``
-        - ``embeddings``, ``cosines``: per level ``[m, dim]`` and ``[m]``: unit vectors before matching, and
-          their cosines to the prototypes they were matched to; no cosines without prototypes
+        - ``embeddings``, ``matched``, ``cosines``: per level ``[m, dim]``, ``[m, dim]`` and ``[m]``: unit
+          vectors, the prototypes they were matched to, and their cosines (without gradient); the latter two
+          are empty before there are prototypes
     """
 
     logits: Tensor
     representation: Tensor
     embeddings: list[Tensor]
+    matched: list[Tensor]
     cosines: list[Tensor]
 
 
@@ -103,7 +105,7 @@ class PrototypeNetwork(nn.Module):
     @property
     def layers(self) -> nn.ModuleList:
         """What all tasks share: the layers between the levels in use, and the classifier."""
-        return nn.ModuleList([self.to_node, self.to_class][: len(self.levels) - 1] + [self.head])
+        return nn.ModuleList([*[self.to_node, self.to_class][: len(self.levels) - 1], self.head])
 
     def forward(
         self,
@@ -122,7 +124,7 @@ class PrototypeNetwork(nn.Module):
             use_prototypes: Whether embeddings are matched; before prototypes exist they stand for themselves.
         """
         parts: list[Tensor] = []
-        output = Output(atomic, atomic, [], [])
+        output = Output(atomic, atomic, [], [], [])
         raw = atomic.reshape(-1, self.dim)
         for number, codebook in enumerate(self.codebooks):
             if number:
@@ -132,11 +134,12 @@ class PrototypeNetwork(nn.Module):
             values = embeddings
             if use_prototypes:
                 if task is None:
-                    index, _ = codebook.match(embeddings, visible[number] if visible else None)
+                    index, cosine = codebook.match(embeddings, visible[number] if visible else None)
                 else:
-                    index, _ = codebook.grow(embeddings, task)
+                    index, cosine = codebook.grow(embeddings, task)
                 matched = codebook.storage.index_select(0, index)
-                output.cosines.append((embeddings * matched).sum(dim=1))
+                output.matched.append(matched)
+                output.cosines.append(cosine)
                 # The value is the prototype; the gradient goes to it and straight through to the embedding.
                 values = matched + (embeddings - embeddings.detach())
             parts.append(values.view(len(atomic), -1))
@@ -159,9 +162,7 @@ class PrototypeNetwork(nn.Module):
         """Hash of every number that answers with these extractors, columns of the head and prototypes use."""
         parts = [self.node_extractors[number] for number in node]
         parts += [self.structure_extractors[number] for number in structure]
-        for layer in self.layers:
-            chosen = columns if layer is self.head else slice(None)
-            parts += [layer.weight[chosen], layer.bias[chosen]]
+        parts += [*list(self.layers.parameters())[:-2], self.head.weight[columns], self.head.bias[columns]]
         parts += [book.vectors[:size] for book, size in zip(self.codebooks, visible, strict=True)]
         digest = hashlib.sha256(repr((tuple(node), tuple(structure), tuple(visible))).encode())
         for part in parts:

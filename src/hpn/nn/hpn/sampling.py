@@ -26,7 +26,7 @@ Ring = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class NeighborSampler:
-    """Draws neighbours of a list of nodes, again in every round.
+    r"""Draws neighbours of a list of nodes, again in every round.
 
     A draw depends only on the seed, the round, the node and the slot.
 
@@ -34,7 +34,7 @@ class NeighborSampler:
         indptr: Where the neighbours of each node of the graph begin in ``indices`` ``[num_nodes + 1]``.
         indices: Neighbours of node 0, of node 1, …, without the node itself.
         nodes: The nodes to draw for ``[n]``.
-        counts: How many nodes to draw from hop 1, 2, …: :math:`k_1, k_2, \\dots`
+        counts: How many nodes to draw from hop 1, 2, …: :math:`k_1, k_2, \dots`
         seed: Of the draws.
 
     Example:
