@@ -108,9 +108,11 @@ class RunConfig:
     def _usual_params(self) -> dict[str, Any]:
         """What ``hpn run`` takes if only the variant of the method is set."""
         learner = LEARNERS[self.method]
-        variant = {name: self.params[name] for name in ("backbone", "preset") if name in self.params}
+        variant: dict[str, Any] = {
+            name: value for name, value in self.params.items() if name in {"backbone", "preset"}
+        }
         recipe = find_recipe(self.dataset, self.method, variant_of(variant), self.scenario)
-        settings: dict[str, Any] = {**variant, **(recipe.settings if recipe else {})}
+        settings = {**variant, **(recipe.settings if recipe else {})}
         usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
         # The preset is written out unless it is the default; the backbone has an option of its own.
         default = resolve_params(learner, {}, owner=self.method, without={"seed"})
