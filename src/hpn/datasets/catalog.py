@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hpn.datasets.digits import load_digits
 from hpn.datasets.formats.npz import load_npz
 from hpn.datasets.formats.ogb import CLASS_ORDERS, load_ogb
-from hpn.datasets.formats.pyg import load_actor, load_planetoid, load_webkb
+from hpn.datasets.formats.planetoid import load_actor, load_planetoid, load_webkb
 from hpn.datasets.formats.table_features import Kind, Missing
 from hpn.datasets.formats.table_files import SUFFIXES
 from hpn.datasets.formats.tables import load_tables
