@@ -4,6 +4,7 @@
 
     config.json              the resolved configuration, versions included
     result.json              the result over all seeds (the JSON of ``hpn run --json``)
+    request.json             what was requested, and a stamp of the files that the result depends on
     seed-0/result.json       matrices and costs of one finished seed
     seed-0/checkpoint.json   where an unfinished seed goes on; the final state of a finished one
     seed-0/state-….safetensors
