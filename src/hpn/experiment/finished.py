@@ -60,10 +60,12 @@ def keep_request(folder: Path, request: Request, inputs: Sequence[Path]) -> None
     """
     own = _own_files(folder, request["seeds"], request["views"])
     files = [path.absolute() for path in (*inputs, *own)]
-    if len(files) > MOST_FILES:
+    try:
+        stamp = _stamp(files)
+    except OSError:
         (folder / REQUEST).unlink(missing_ok=True)
         return
-    kept = {"request": _written(request), "files": [str(file) for file in files], "stamp": _stamp(files)}
+    kept = {"request": _written(request), "files": [str(file) for file in files], "stamp": stamp}
     write_json(folder / REQUEST, kept)
 
 
@@ -99,8 +101,10 @@ def _stamp(files: Sequence[Path]) -> str:
     """A hash over sizes and times of change of files, the code of the package included.
 
     Raises:
-        OSError: If one is missing.
+        OSError: If one is missing, or there are too many.
     """
+    if len(files) > MOST_FILES:
+        raise OSError(f"more than {MOST_FILES} files")
     code = [file for kind in ("*.py", "*.yaml") for file in sorted(PACKAGE.rglob(kind))]
     digest = hashlib.sha256()
     for file in [*code, *files]:
