@@ -54,22 +54,19 @@ BAD = {
     "scenario": ({"scenario": "domain"}, "unknown scenario 'domain'"),
     "evaluate": ({"evaluate": "oracel"}, "did you mean 'oracle'"),
     "task and global": ({"scenario": "task", "evaluate": "global"}, "use --scenario class"),
-    "unknown key": ({"settings": {"epoch": 1}}, "hpn has no 'epoch'; did you mean 'epochs'"),
+    "unknown key": (
+        {"method": "finetune", "settings": {"epoch": 1}},
+        "finetune has no 'epoch'; did you mean 'epochs'",
+    ),
     "out of range": (
         {"settings": {"balance": "1.5"}},
         "balance = '1.5': input should be less than or equal to 1",
     ),
-    "not a number": ({"settings": {"strength": "fast"}}, "strength = 'fast': input should be a valid number"),
+    "not a number": ({"settings": {"strength": "high"}}, "strength = 'high': input should be a valid number"),
     "not finite": ({"settings": {"strength": "nan"}}, "strength = 'nan'"),
     "infinite": ({"settings": {"strength": "inf"}}, "strength = 'inf': input should be finite"),
-    "not of the preset": (
-        {"settings": {"epochs": 3}},
-        "hpn has no 'epochs'; preset=paper has it",
-    ),
-    "of another preset": (
-        {"settings": {"preset": "paper", "width": 10}},
-        "hpn has no 'width'; preset=best has it",
-    ),
+    "not of the preset": ({"settings": {"epochs": 3}}, "hpn has no 'epochs'"),
+    "of another preset": ({"settings": {"preset": "paper", "width": 10}}, "hpn has no 'width'"),
     "not whole": ({"settings": {"width": "1.5"}}, "width = '1.5'"),
     "backbone": (
         {"method": "joint", "backbone": "gnn"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -72,26 +72,27 @@ def run(
     """
     from hpn import display, experiment
 
+    request: dict[str, Any] = {
+        "dataset": dataset,
+        "method": method,
+        "backbone": backbone,
+        "scenario": scenario,
+        "edges": edges,
+        "evaluate": evaluate,
+        "tasks": tasks,
+        "classes_per_task": classes_per_task,
+        "seeds": chosen_seeds(seeds, seed),
+        "settings": read_settings(set_ or []),
+        "recipe": chosen_recipe(recipe, no_recipe),
+        "views": views,
+        "data_root": data_root,
+    }
     with watching("run", quiet) as watcher:
-        result = experiment.run(
-            dataset,
-            method=method,
-            backbone=backbone,
-            scenario=scenario,
-            edges=edges,
-            evaluate=evaluate,
-            tasks=tasks,
-            classes_per_task=classes_per_task,
-            seeds=chosen_seeds(seeds, seed),
-            settings=read_settings(set_ or []),
-            recipe=chosen_recipe(recipe, no_recipe),
-            views=views,
-            device=device,
-            out=out,
-            data_root=data_root,
-            fresh=fresh,
-            watcher=watcher,
-        )
+        # A finished run is shown without importing PyTorch, which is needed to check other devices.
+        is_shown = not fresh and device in {"auto", "cpu"}
+        result = experiment.find_finished(request, out, watcher) if is_shown else None
+        if result is None:
+            result = experiment.run(**request, device=device, out=out, fresh=fresh, watcher=watcher)
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     else:

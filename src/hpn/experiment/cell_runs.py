@@ -16,11 +16,12 @@ from hpn.datasets import Graph
 from hpn.experiment.cluster import Cluster
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT, open_run_folder
+from hpn.experiment.folder import RESULT, VIEWS, open_run_folder
 from hpn.experiment.graphs import graphs
-from hpn.experiment.jobs import Batch, BatchWatcher, Job, reason
+from hpn.experiment.jobs import Batch, Job, reason
 from hpn.experiment.runner import combine_finished, is_finished
-from hpn.experiment.views import VIEWS, combine_views
+from hpn.experiment.views import combine_views
+from hpn.experiment.watch import BatchWatcher
 
 
 @dataclass(eq=False)

@@ -18,13 +18,13 @@ from hpn.errors import ConfigError
 from hpn.experiment.cell_runs import CellRun, run_cells
 from hpn.experiment.cluster import open_cluster
 from hpn.experiment.comparison_cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.config import RunConfig, seed_words
+from hpn.experiment.config import RunConfig
 from hpn.experiment.devices import choose_job_device
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import make_folder
-from hpn.experiment.jobs import BatchWatcher
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
-from hpn.experiment.runner import check_seeds
+from hpn.experiment.seeds import check_seeds, seed_words
+from hpn.experiment.watch import BatchWatcher
 from hpn.learners import LEARNERS
 from hpn.nn.backbones import BACKBONES
 from hpn.streams import plan_tasks

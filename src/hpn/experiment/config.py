@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
+from hpn.experiment.folder import FORMAT
 from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
+from hpn.experiment.seeds import seed_words
+from hpn.experiment.versions import installed_versions
 from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream, plan_tasks
 from hpn.streams.splits import split_nodes
 
-FORMAT = 1
 DATA_PREFIX = "data."
-PACKAGES = ("hpn", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -109,12 +108,15 @@ class RunConfig:
     def _usual_params(self) -> dict[str, Any]:
         """What ``hpn run`` takes if only the variant of the method is set."""
         learner = LEARNERS[self.method]
-        recipe = find_recipe(self.dataset, self.method, variant_of(self.params), self.scenario)
-        settings: dict[str, Any] = dict(recipe.settings) if recipe else {}
-        settings |= {name: value for name, value in self.params.items() if name in {"backbone", "preset"}}
+        variant: dict[str, Any] = {
+            name: value for name, value in self.params.items() if name in {"backbone", "preset"}
+        }
+        recipe = find_recipe(self.dataset, self.method, variant_of(variant), self.scenario)
+        settings = {**variant, **(recipe.settings if recipe else {})}
         usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
-        # A preset decides which hyper-parameters there are, so it has to be written out.
-        return {**usual, **{name: None for name in usual if name == "preset" and usual[name] != "best"}}
+        # The preset is written out unless it is the default; the backbone has an option of its own.
+        default = resolve_params(learner, {}, owner=self.method, without={"seed"})
+        return {**usual, **{name: default[name] for name in variant}}
 
 
 def resolve_config(
@@ -181,26 +183,6 @@ def resolve_config(
         recipe=name,
     )
     return config, graph
-
-
-def seed_words(seeds: Sequence[int]) -> list[str]:
-    """Seeds as words of a command line.
-
-    Example:
-        >>> seed_words([0, 1]), seed_words([3])
-        (['--seeds', '2'], ['--seed', '3'])
-    """
-    if list(seeds) == list(range(len(seeds))):
-        return ["--seeds", str(len(seeds))]
-    return [word for seed in seeds for word in ("--seed", str(seed))]
-
-
-def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    import hpn
-
-    found = {name: hpn.__version__ if name == "hpn" else version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
 
 
 def _split_settings(

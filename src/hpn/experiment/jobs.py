@@ -19,7 +19,7 @@ from hpn.experiment.devices import device_here
 from hpn.experiment.graphs import load_once
 from hpn.experiment.parallel import WorkerError, run_parallel
 from hpn.experiment.runner import run_seed
-from hpn.experiment.watch import Watcher
+from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 from hpn.learners import LEARNERS
 
 BACKBONE_EFFORT = {"gat": 4.0, "gin": 1.5}
@@ -77,34 +77,6 @@ class Execute(Protocol):
 
     def __call__(self, jobs: Sequence[Job], *, on_done: Callable[[int, JobEnd], None]) -> None:
         """Run all jobs, begun in order; ``on_done`` is given each one's index and end, in this process."""
-
-
-@dataclass(frozen=True)
-class BatchProgress:
-    """How far a comparison is, counted in seeds of cells.
-
-    Args:
-        done: Ended, before or now.
-        total: All.
-        running: Names of those under way.
-        last: Name of the one that ended last.
-        error: Why that one failed.
-        remaining: Seconds left, estimated.
-    """
-
-    done: int
-    total: int
-    running: tuple[str, ...] = ()
-    last: str | None = None
-    error: str | None = None
-    remaining: float | None = None
-
-
-class BatchWatcher:
-    """Does nothing; a progress display overrides it."""
-
-    def moved(self, progress: BatchProgress) -> None:
-        """A comparison begins, or one of its jobs has ended."""
 
 
 class Batch:

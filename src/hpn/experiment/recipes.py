@@ -162,10 +162,8 @@ def read_recipe(path: Path | str) -> Recipe:
     Raises:
         ConfigError: If there is no such file, or it is not a recipe this version can use.
     """
-    packaged = FOLDER / f"{path}.yaml"
-    file = packaged if packaged.is_file() and not Path(path).exists() else Path(path)
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.safe_load(find_file(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot read recipe {path}: {reason}") from error
@@ -184,6 +182,12 @@ def read_recipe(path: Path | str) -> Recipe:
         without={"seed", "backbone"},
     )
     return recipe
+
+
+def find_file(recipe: Path | str) -> Path:
+    """The file of a recipe that is given by its path or, packaged, by its name."""
+    packaged = FOLDER / f"{recipe}.yaml"
+    return packaged if packaged.is_file() and not Path(recipe).exists() else Path(recipe)
 
 
 def write_recipe(path: Path | str, recipe: Recipe) -> None:

@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.datasets import Graph
-from hpn.errors import ConfigError
+from hpn.datasets import Graph, data_files
 from hpn.evaluation import evaluate
 from hpn.experiment.config import RunConfig, resolve_config
 from hpn.experiment.costs import Stopwatch
 from hpn.experiment.determinism import deterministic
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.finished import keep_request
+from hpn.experiment.folder import RESULT, VIEWS, open_run_folder, read_json
+from hpn.experiment.recipes import find_file
 from hpn.experiment.result import combine_seeds
 from hpn.experiment.seed_run import SeedRun
-from hpn.experiment.views import VIEWS, check_views, combine_views, make_view
+from hpn.experiment.seeds import check_seeds
+from hpn.experiment.views import check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
 from hpn.nn.device import choose_device
@@ -82,19 +84,10 @@ def run(
         result = combine_finished(config, graph, chosen, folder, data_root=root)
         result["seconds"]["total"] += load_seconds
         write_json(folder / RESULT, result)
+        request = {"dataset": dataset, "seeds": seeds, "views": views, "data_root": data_root, **choices}
+        recipes = [find_file(config.recipe)] if config.recipe else []
+        keep_request(folder, request, [*data_files(dataset, root), *recipes])
     return result
-
-
-def check_seeds(seeds: int | Sequence[int]) -> list[int]:
-    """Seeds 0, 1, … if given how many, else those given.
-
-    Raises:
-        ConfigError: If there are none, or one is negative or given twice.
-    """
-    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
-        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
-    return chosen
 
 
 def combine_finished(

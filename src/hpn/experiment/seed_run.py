@@ -14,9 +14,9 @@ from hpn.evaluation import Row
 from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
 from hpn.experiment.costs import Stopwatch, peak_rss_mb
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT
+from hpn.experiment.folder import RESULT, VIEWS
 from hpn.experiment.log import EventLog
-from hpn.experiment.views import VIEWS, View
+from hpn.experiment.views import View
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 

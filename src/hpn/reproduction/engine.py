@@ -13,7 +13,7 @@ from hpn.experiment.cluster import open_cluster
 from hpn.experiment.devices import choose_job_device
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import make_folder
-from hpn.experiment.runner import check_seeds
+from hpn.experiment.seeds import check_seeds
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (
     Content,

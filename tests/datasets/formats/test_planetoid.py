@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from hpn.datasets.formats.pyg import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
+from hpn.datasets import CATALOG, Graph, load_dataset
+from hpn.datasets.formats.planetoid import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.streams import plan_tasks
@@ -25,6 +26,29 @@ def test_cora_has_the_public_split_and_row_sums_of_one(data_root: Path) -> None:
     assert torch.allclose(sums, torch.ones(2708))
     binary = load_planetoid("Cora", data_root, normalize="none")
     assert set(binary.x.values().tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "actor", "texas"])
+def test_graphs_equal_those_of_pytorch_geometric(name: str, data_root: Path, tmp_path: Path) -> None:
+    from torch_geometric import datasets
+
+    folder = Path(str(CATALOG[name].folder))
+    shutil.copytree(data_root / folder, tmp_path / folder)
+    data = {
+        "cora": lambda: datasets.Planetoid(str(tmp_path), "Cora"),
+        "citeseer": lambda: datasets.Planetoid(str(tmp_path), "CiteSeer"),
+        "actor": lambda: datasets.Actor(str(tmp_path / "actor")),
+        "texas": lambda: datasets.WebKB(str(tmp_path / "webkb"), "texas"),
+    }[name]()[0]
+    graph = load_dataset(name, data_root=data_root, normalize="none")
+    expected = Graph.build(name, x=data.x, links=data.edge_index, y=data.y)
+    assert torch.equal(graph.x.to_dense(), expected.x)
+    assert torch.equal(graph.edge_index, expected.edge_index)
+    assert torch.equal(graph.y, expected.y)
+    if graph.masks is not None:
+        assert torch.equal(graph.masks.train, data.train_mask)
+        assert torch.equal(graph.masks.val, data.val_mask)
+        assert torch.equal(graph.masks.test, data.test_mask)
 
 
 def test_the_data_root_may_be_read_only(data_root: Path, tmp_path: Path) -> None:
@@ -60,7 +84,7 @@ def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(content, protocol=2))
     (raw / "ind.cora.test.index").write_text("".join(f"{num_known + i}\n" for i in range(num_test)))
     digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in raw.iterdir()}
-    monkeypatch.setattr("hpn.datasets.formats.pyg.PLANETOID_SHA256", digests)
+    monkeypatch.setattr("hpn.datasets.formats.planetoid.PLANETOID_SHA256", digests)
 
 
 def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
