@@ -27,7 +27,7 @@ from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
 from hpn.learners.hpn.evidence import BANKS, Plane
 from hpn.learners.hpn.explain import SLOTS, BankMatch, Explanation, SlotEvidence
-from hpn.learners.hpn.memory import hash_ids
+from hpn.streams.identity import hash_ids
 from hpn.model.classifier import HPNClassifier
 from hpn.streams.given import read_graph
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hpn.errors import DataError
-from hpn.learners.hpn.memory import hash_ids
+from hpn.streams.identity import hash_ids
 from hpn.model.ledger import Ledger, describe
 from hpn.streams import GraphView
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from hpn.datasets import Graph
 from hpn.errors import NotFittedError
-from hpn.learners.hpn.memory import hash_ids
+from hpn.streams.identity import hash_ids
 from hpn.model import HPNClassifier
 
 relaxed = settings(deadline=None, max_examples=15)

@@ -22,7 +22,7 @@ from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
-from hpn.model.ledger import Ledger, describe, hash_nodes
+from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import resolve_params
 from hpn.streams import GraphView
@@ -37,7 +37,7 @@ from hpn.streams.given import (
     read_nodes,
     read_validation,
 )
-from hpn.theory.memory import MemoryBound
+from hpn.streams.identity import hash_nodes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,7 +57,6 @@ class ClassifierCore:
     n_features_in_: int
     feature_names_in_: np.ndarray
     column_kinds_: dict[str, Any] | None
-    _latest_graph: str | None
 
     def __init__(
         self,
@@ -84,9 +83,7 @@ class ClassifierCore:
     ) -> Self:
         """Forget everything, then learn as :meth:`partial_fit` does."""
         fresh = ClassifierCore(**self._params())
-        fresh.partial_fit(data, nodes, y, task, validation)
-        self._become(fresh)
-        return self
+        return self._become(fresh.partial_fit(data, nodes, y, task, validation))
 
     def partial_fit(
         self,
@@ -144,7 +141,6 @@ class ClassifierCore:
         if not hasattr(self, "n_features_in_"):
             self._name_features(data)
         self.network_, self.labels_, self.ledger_ = network, labels, ledger
-        self._latest_graph = describe(view).fingerprint
         self.n_features_in_ = view.num_features
         return self
 
@@ -246,15 +242,12 @@ class ClassifierCore:
             raise ConfigError(str(error)) from None
         if shared := mine.tasks.keys() & theirs.tasks.keys():
             raise ConfigError(f"HPNClassifier: both classifiers have a task {min(map(str, shared))!r}")
-        ledger = self.ledger_.merge(other.ledger_)
-        latest = next(
-            (model._latest_graph for model in (other, self) if not model.network_.memory.is_settled), None
-        )
-        mine.memory.merge(theirs.memory)
-        self.ledger_, self._latest_graph = ledger, latest
-        mine.tasks = {**mine.tasks, **copy.deepcopy(theirs.tasks)}
-        self.labels_ = {**self.labels_, **other.labels_}
-        return self
+        draft = self._draft()
+        draft.network_.memory = mine.memory.merge(theirs.memory)
+        draft.network_.tasks = {**mine.tasks, **theirs.tasks}
+        draft.ledger_ = self.ledger_.merge(other.ledger_)
+        draft.labels_ = {**self.labels_, **other.labels_}
+        return self._become(draft)
 
     def unlearn(self, data: GraphLike, nodes: Array, y: Array | None = None) -> Self:
         """Take out nodes as if they had never been learned without a task.
@@ -274,12 +267,11 @@ class ClassifierCore:
         labels = default_labels(data, torch.from_numpy(rows)) if y is None else y
         train = read_labelled(rows, labels, view.num_nodes)
         unlearned = train.nodes.numpy(), _codes(train.y)
-        ledger = self.ledger_.remove(view, *unlearned)
-        latest = describe(view).fingerprint if network.memory.is_settled else self._latest_graph
-        network.memory.unlearn(view, unlearned)
-        self.ledger_, self._latest_graph = ledger, latest
-        self._drop_labels()
-        return self
+        draft = self._draft()
+        draft.ledger_ = self.ledger_.keep(~self.ledger_.locate(view, *unlearned))
+        draft.network_.memory = network.memory.unlearn(view, unlearned)
+        draft._drop_labels()
+        return self._become(draft)
 
     def forget_class(self, label: Any) -> Self:
         """Take a class out of the answers.
@@ -289,12 +281,14 @@ class ClassifierCore:
         :meth:`unlearn` its nodes. Tasks that have the class are dropped.
         """
         network, code = self._fitted(), self._known_code(label)
-        ledger = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
-        network.memory.forget_class(code)
-        self.ledger_, self._latest_graph = ledger, None
-        network.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
-        self._drop_labels()
-        return self
+        draft = self._draft()
+        draft.ledger_ = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
+        draft.network_.memory = network.memory.forget_class(code)
+        draft.network_.tasks = {
+            name: part for name, part in network.tasks.items() if code not in part.classes
+        }
+        draft._drop_labels()
+        return self._become(draft)
 
     def refresh(
         self,
@@ -314,8 +308,7 @@ class ClassifierCore:
         fresh.network_.tasks = tasks
         fresh.labels_ = {**self.labels_, **fresh.labels_}
         fresh._drop_labels()
-        self._become(fresh)
-        return self
+        return self._become(fresh)
 
     def update(self, data: GraphLike, *, refresh: bool = False) -> Update:
         """Learn the labels of a graph as it is now that are new or have changed.
@@ -416,18 +409,16 @@ class ClassifierCore:
         ledger, rows, network = self.ledger_, self.ledger_.rows, self.network_
         nodes, again = ledger.find(view), Encoding()
         if len(validation):
-            network.memory.drop_validation(validation, view)
+            network.memory = network.memory.drop_validation(view, validation)
         if is_gone.any() and ledger.is_about(view):
-            network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
+            network.memory = network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
             self.ledger_ = ledger.keep(~is_gone)
         elif is_gone.any():
             refuse_missing(nodes[~is_gone], "that are to be kept and were learned in another graph")
             start, kept = time.monotonic(), (nodes[~is_gone], rows[~is_gone, 1])
-            network.memory.learn_again(view, kept)
+            network.memory = network.memory.learn_again(view, kept)
             self.ledger_ = Ledger().add(view, *kept)
             again = Encoding(len(kept[0]), time.monotonic() - start)
-        if is_gone.any() or len(validation):
-            self._latest_graph = describe(view).fingerprint
         dropped = drop_tasks(network, {*rows[is_gone, 1].tolist(), *validation[:, 1].tolist()})
         self._drop_labels()
         return again, dropped
@@ -466,7 +457,6 @@ class ClassifierCore:
             "ledger": self.ledger_.state(),
             "network": network.state(),
             "solved": network.memory.solved_state(),
-            "latest_graph": self._latest_graph,
         }
         save_model(Path(path), content)
 
@@ -486,7 +476,6 @@ class ClassifierCore:
         model.network_ = SolvedNetwork(settings, content["num_features"], seed)
         model.network_.load(content["network"])
         model.network_.memory.load_solved(content["solved"])
-        model._latest_graph = content["latest_graph"]
         model.labels_ = {int(code): label for code, label in content["labels"]}
         model.ledger_ = Ledger.restore(content["ledger"])
         model.n_features_in_ = content["num_features"]
@@ -527,9 +516,7 @@ class ClassifierCore:
     @property
     def prototype_bounds_(self) -> dict[str, int]:
         """The most prototypes of each level there can ever be."""
-        planes = self._fitted().planes.values()
-        first, second, third = (plane.threshold for plane in planes)
-        return MemoryBound(2, (first, second, third), 1, in_one_set=True).prototypes
+        return {level: plane.size for level, plane in self._fitted().planes.items()}
 
     def _settings(self) -> tuple[SolvedSettings, int]:
         from hpn.learners.hpn.presets import HPN
@@ -586,14 +573,14 @@ class ClassifierCore:
         draft = ClassifierCore(**self._params())
         draft.__dict__.update(self.__dict__)
         draft.network_ = copy.copy(self._fitted())
-        draft.network_.memory = self.network_.memory.copy()
         return draft
 
-    def _become(self, other: ClassifierCore) -> None:
+    def _become(self, other: ClassifierCore) -> Self:
         """Take over what another has learned."""
         if not hasattr(other, "feature_names_in_"):
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(other))
+        return self
 
     def _known_code(self, label: Any) -> int:
         """The number of a class that is known."""
@@ -613,8 +600,6 @@ class ClassifierCore:
         if nodes is None:
             nodes = default_nodes(data, "test_mask")
         rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
-        if self._latest_graph is not None and self._latest_graph == describe(view).fingerprint:
-            network.memory.trust_last(view)
         return network, view, rows.numpy()
 
     def _find_evidence(
