@@ -114,23 +114,17 @@ class Explanation:
             lines[0] += f"; next {self.runner_up} ({self.runner_up_probability:.0%})"
         for slot in self.slots:
             speaks = "are neutral" if slot.speaks_for is None else f"speak for {slot.speaks_for}"
-            against = "" if slot.runner_up is None else f", {slot.runner_up:+.2f} for {self.runner_up}"
-            lines.append(f"  {slot.slot:<18} {speaks}: {slot.predicted:+.2f} for {self.predicted}{against}")
+            other = "" if slot.runner_up is None else f", {slot.runner_up:+.2f} for {self.runner_up}"
+            lines.append(f"  {slot.slot:<18} {speaks}: {slot.predicted:+.2f} for {self.predicted}{other}")
+        over = f"that matter most, for {self.predicted} over {self.runner_up}"
         for what, shares in (("neighbours", self.neighbors), ("its features", self.features)):
-            if shares:
-                listed = ", ".join(map(str, shares))
-                lines.append(
-                    f"  {what} that matter most, for {self.predicted} over {self.runner_up}: {listed}"
-                )
+            lines += [f"  {what} {over}: {', '.join(map(str, shares))}"] if shares else []
         for bank in self.banks:
             other = "" if bank.runner_up_prototype is None else f" (next: {bank.runner_up_prototype:+d})"
-            lines.append(
-                f"  atomic prototype {bank.prototype:+d}{other}: {bank.bank}, weight {bank.weight:.0%}"
-            )
-        lines.append(
-            f"  node-level prototype {self.node_prototype:+d}, class-level {self.class_prototype:+d}"
-        )
-        return "\n".join(lines)
+            matched = f"atomic prototype {bank.prototype:+d}{other}"
+            lines.append(f"  {matched}: {bank.bank}, weight {bank.weight:.0%}")
+        upper = f"{self.node_prototype:+d}, class-level {self.class_prototype:+d}"
+        return "\n".join([*lines, f"  node-level prototype {upper}"])
 
 
 def explain(
@@ -151,69 +145,55 @@ def explain(
     """
     with ASKED:
         evidence = network.find_evidence(view, nodes, task)
-        evidence = evidence.arrange(sorted(evidence.classes, key=name))  # as in answers, which break ties so
-        return [_explain(network, view, evidence, row, node, name) for row, node in enumerate(nodes.tolist())]
+        evidence = evidence.arrange(sorted(evidence.classes, key=name))  # ties are broken as in answers
+        labels = np.array([name(label) for label in evidence.classes], dtype=object)
+        return [
+            _explain(network, view, node, evidence._replace(found=evidence.found[:, [row]]), labels)
+            for row, node in enumerate(nodes.tolist())
+        ]
 
 
 def _explain(
-    network: SolvedNetwork,
-    view: GraphView,
-    evidence: Evidence,
-    row: int,
-    node: int,
-    name: Callable[[int], Any],
+    network: SolvedNetwork, view: GraphView, node: int, evidence: Evidence, labels: np.ndarray
 ) -> Explanation:
-    labels = [name(label) for label in evidence.classes]
-    one = evidence._replace(found=evidence.found[:, [row]])
-    (logits,) = network.combine(one)
+    (logits,), (found,), weights = network.combine(evidence), evidence.found.swapaxes(0, 1), evidence.weights
     odds = np.exp(logits - logits.max())
-    probability = odds / odds.sum()
-    first, *rest = np.argsort(-probability, kind="stable").tolist()
-    second = rest[0] if rest else None
+    pair = np.argsort(-odds, kind="stable")[:2]
 
-    def of_second(values: Any) -> Any:
-        return None if second is None else values[second].item()
+    def of_pair(values: np.ndarray) -> tuple[Any, Any]:
+        """The value of the predicted class and that of the runner-up, if there is one."""
+        return tuple([*values[pair].tolist(), None][:2])
 
-    found, weights = one.found[:, 0], evidence.weights
-    by_slot = dict(zip(evidence.banks, found * weights[:, None], strict=True))
+    sizes = dict(zip(evidence.banks, found * weights[:, None], strict=True))
     neighbors: tuple[Share, ...] = ()
     features: tuple[Share, ...] = ()
     if isinstance(evidence.extractors, Extractors):
         extractors = evidence.extractors.restrict(evidence.classes)
-        sizes, directions = _split(extractors, view, node, found)
-        by_slot = dict(zip(SLOTS, sizes, strict=True))
-        if second is not None:
-            neighbors, features = _find_shares(extractors, view, node, directions, first, second)
-    matched, upper = network.planes["atomic"].match(found), network.match_upper(one)
+        by_slot, directions = _split(extractors, view, node, found)
+        sizes = dict(zip(SLOTS, by_slot, strict=True))
+        if len(pair) == 2:
+            neighbors, features = _find_shares(extractors, view, node, directions, *pair)
+    matched, upper = network.planes["atomic"].match(found), network.match_upper(evidence)
     share = weights / max(float(weights.sum()), 1e-9)
-    position = int(upper["class"][0, first])
+    predicted, runner_up = of_pair(labels)
+    probability, runner_up_probability = of_pair(odds / odds.sum())
+    position = int(upper["class"][0, pair[0]])
     return Explanation(
         node=node,
-        predicted=labels[first],
-        probability=float(probability[first]),
-        runner_up=None if second is None else labels[second],
-        runner_up_probability=of_second(probability),
+        predicted=predicted,
+        probability=probability,
+        runner_up=runner_up,
+        runner_up_probability=runner_up_probability,
         slots=[
-            SlotEvidence(
-                slot,
-                labels[part.argmax()] if part.max() > FAINT else None,
-                float(part[first]),
-                of_second(part),
-            )
-            for slot, part in by_slot.items()
+            SlotEvidence(slot, labels[part.argmax()] if part.max() > FAINT else None, *of_pair(part))
+            for slot, part in sizes.items()
         ],
         banks=[
-            BankMatch(
-                evidence.banks[bank],
-                float(share[bank]),
-                float(found[bank, first]),
-                int(matched[bank, first]),
-                of_second(matched[bank]),
-            )
-            for bank in np.argsort(-share, kind="stable")
-            if share[bank] > 0
+            BankMatch(evidence.banks[at], float(share[at]), float(found[at, pair[0]]), *of_pair(matched[at]))
+            for at in np.argsort(-share, kind="stable")
+            if share[at] > 0
         ],
-        node_prototype=int(upper["node"][0, first]),
+        node_prototype=int(upper["node"][0, pair[0]]),
         class_prototype=position,
         membership="member" if position > 0 else "borderline" if position == 0 else "not a member",
         neighbors=neighbors,

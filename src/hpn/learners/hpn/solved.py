@@ -125,15 +125,13 @@ class SolvedNetwork:
         """Learn nodes of a graph; ``val`` may be empty."""
         memory, tasks = self.memory.learn(view, train, val), self.tasks
         if task is not None:
-            known = (
-                {label for label in tasks[task].classes if label in memory.counts} if task in tasks else ()
-            )
-            classes = sorted({*known, *train[1].tolist()})
+            known = memory.counts.keys() & tasks[task].classes if task in tasks else set()
+            classes = sorted(known.union(train[1].tolist()))
             extractor: AnyExtractor = None
-            if len(classes) > 1:
-                is_new = task not in tasks
-                pooled = None if is_new else memory.extractors(view).restrict(classes)
-                extractor = pooled or self._choose_extractor(view, train, val, classes)
+            if len(classes) > 1 and task in tasks:
+                extractor = memory.extractors(view).restrict(classes)
+            elif len(classes) > 1:
+                extractor = self._choose_extractor(view, train, val, classes)
             part = TaskPart(classes, extractor)
             tasks = {**tasks, task: replace(part, certificate=part.digest())}
         self.memory, self.tasks = memory, tasks
@@ -154,18 +152,20 @@ class SolvedNetwork:
 
     def find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None = None) -> Evidence:
         """Evidence of each bank for the classes of a task, or for all, in order of their numbers."""
-        part = None if task is None else self.tasks.get(task)
         with ASKED:
-            extractors = self.memory.extractors(view) if part is None else part.extractor
-            if isinstance(extractors, Extractors):
-                found, weights = extractors.evidence(view, nodes), extractors.weights
-                return Evidence(extractors.classes, extractors, BANKS, found, weights)
-            classes = [] if part is None else part.classes
-            if extractors is None:
+            if task not in self.tasks:
+                pooled = self.memory.extractors(view)
+                part = TaskPart(pooled.classes, pooled)
+            else:
+                part = self.tasks[task]
+            classes, extractor = part.classes, part.extractor
+            if extractor is None:
                 found = np.zeros((1, len(nodes), len(classes)))
                 return Evidence(classes, None, ("nothing",), found, np.ones(1))
-            found = extractors.evidence(view, nodes)[None]
-            return Evidence(classes, extractors, (extractors.describe(),), found, np.array([TASK_WEIGHT]))
+            found = extractor.evidence(view, nodes)
+            if isinstance(extractor, Extractors):
+                return Evidence(classes, extractor, BANKS, found, extractor.weights)
+            return Evidence(classes, extractor, (extractor.describe(),), found[None], np.array([TASK_WEIGHT]))
 
     def combine(self, evidence: Evidence) -> np.ndarray:
         """Logits ``[n, C]``: the weighted evidence of the matched atomic prototypes."""
