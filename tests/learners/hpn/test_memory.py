@@ -29,7 +29,7 @@ NUM_NODES, NUM_FEATURES, SEED = 150, 8, 5
 SETTINGS = SolvedSettings(width=40)
 CLASSES = (3, 4, 9)
 NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-EMPTY = Memory(SETTINGS, NUM_FEATURES, SEED)
+EMPTY = Memory.empty(SETTINGS, NUM_FEATURES, SEED)
 
 by_validation = pytest.mark.parametrize("has_val", [True, False])
 
@@ -193,7 +193,7 @@ def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.Monkey
         x[:, :NUM_FEATURES] = VIEW.x.numpy()
         x[100:, :1500] += 1
         view = GraphView(to_csr(sp.csr_matrix(x)), VIEW.edge_index, VIEW.ids)
-        empty = Memory(SETTINGS, 2100, SEED)
+        empty = Memory.empty(SETTINGS, 2100, SEED)
     nodes = np.random.default_rng(0).permutation(120)
     wholes = [learn(nodes, memory=empty, view=view)]
     monkeypatch.setattr(module, "SMALL_FIT", 40)

@@ -11,7 +11,7 @@ order of arrival and can be added and subtracted.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,7 @@ class LastWeights(NamedTuple):
     graph: str | None = None
 
 
+@dataclass(eq=False)
 class Memory:
     """Everything that answers without a task are made of.
 
@@ -95,33 +96,26 @@ class Memory:
         settings: Hyper-parameters.
         num_features: Features of a node.
         seed: Draws the random layers.
-        kept: Sums and remembered nodes; by default there are none.
-        latest: The graph of the latest change. Where no remembered node is in the graph asked about, banks
-            weigh as they do in this one.
-        last: What they weigh in it, if it is not at hand any more.
+        _kept: Sums and remembered nodes; see :attr:`kept`.
+        _latest: The graph of the latest change, until :attr:`last` is found.
     """
 
-    def __init__(
-        self,
-        settings: SolvedSettings,
-        num_features: int,
-        seed: int,
-        kept: Kept | None = None,
-        *,
-        latest: GraphView | None = None,
-        last: LastWeights | None = None,
-    ) -> None:
-        self.settings = settings
-        self.num_features = num_features
-        self.seed = seed
-        self._kept = kept or self._new_sums()
-        self._latest = latest
-        self._last = last
-        self._solved: dict[str, Extractors] = {}
-        self._weighed: tuple[GraphView, Extractors] | None = None
+    settings: SolvedSettings
+    num_features: int
+    seed: int
+    _kept: Kept
+    _latest: GraphView | None = None
+    _last: LastWeights | None = None
+    _solved: dict[str, Extractors] = field(default_factory=dict, init=False)
+    _weighed: tuple[GraphView, Extractors] | None = field(default=None, init=False)
+
+    @classmethod
+    def empty(cls, settings: SolvedSettings, num_features: int, seed: int) -> Memory:
+        """A memory of nothing."""
+        return cls(settings, num_features, seed, _new_sums(settings.width, num_features))
 
     def _change(self, kept: Kept, latest: GraphView | None, last: LastWeights | None = None) -> Memory:
-        return Memory(self.settings, self.num_features, self.seed, kept, latest=latest, last=last)
+        return replace(self, _kept=kept, _latest=latest, _last=last)
 
     @property
     def kept(self) -> Kept:
@@ -142,11 +136,11 @@ class Memory:
 
     @property
     def last(self) -> LastWeights | None:
-        """What banks weigh in the graph of the latest change; once it is known, the graph is not needed."""
+        """What banks weigh in the graph of the latest change, and so in graphs without remembered nodes."""
         if self._latest is not None:
             found = self._weigh(self._latest)
             self._last = None if found is None else LastWeights(found, fingerprint(self._latest))
-            self._latest = None
+            self._latest = None  # not needed any more
         return self._last
 
     def without_last(self) -> Memory:
@@ -189,7 +183,8 @@ class Memory:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
         remembered = self.kept.remembered
         is_held = _take(_rows(view, train, 1), remembered)
-        validation = self._new_sums()._replace(remembered=remembered[remembered[:, 2] == 0])
+        nothing = _new_sums(self.settings.width, self.num_features)
+        validation = nothing._replace(remembered=remembered[remembered[:, 2] == 0])
         return self._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
     def drop_validation(self, view: GraphView, rows: np.ndarray) -> Memory:
@@ -296,13 +291,6 @@ class Memory:
         layers = slots.layers(LAYER_HOPS, nodes, self.settings.width, self.seed)
         return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
 
-    def _new_sums(self) -> Kept:
-        def banks() -> list[ClassSums]:
-            layers = [ClassSums(self.settings.width, has_gram=True) for _ in LAYER_HOPS]
-            return layers + [ClassSums(self.num_features, has_gram=False) for _ in MEAN_HOPS]
-
-        return Kept(banks(), banks(), np.zeros((0, 3), np.int64))
-
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph of the latest change, and what can be solved again."""
         return {**vars(self), "_last": self.last, "_latest": None, "_solved": {}, "_weighed": None}
@@ -320,7 +308,7 @@ class Memory:
 
     def load(self, state: dict[str, Any]) -> Memory:
         """The memory that :meth:`state` was made of."""
-        kept = self._new_sums()
+        kept = _new_sums(self.settings.width, self.num_features)
         for name in ("learned", "held_out"):
             for at, sums in enumerate(getattr(kept, name) if name in state else ()):
                 getattr(kept, name)[at] = ClassSums.restore(sums.dim, state[name][str(at)])
@@ -345,6 +333,14 @@ class Memory:
     def load_solved(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`solved_state` gave."""
         self._solved = {which: Extractors.restore(part) for which, part in state.items()}
+
+
+def _new_sums(width: int, num_features: int) -> Kept:
+    def banks() -> list[ClassSums]:
+        layers = [ClassSums(width, has_gram=True) for _ in LAYER_HOPS]
+        return layers + [ClassSums(num_features, has_gram=False) for _ in MEAN_HOPS]
+
+    return Kept(banks(), banks(), np.zeros((0, 3), np.int64))
 
 
 def _found_before(last: LastWeights | None) -> LastWeights | None:

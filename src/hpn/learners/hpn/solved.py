@@ -117,7 +117,7 @@ class SolvedNetwork:
 
     def __init__(self, settings: SolvedSettings, num_features: int, seed: int) -> None:
         self.settings = settings
-        self.memory = Memory(settings, num_features, seed)
+        self.memory = Memory.empty(settings, num_features, seed)
         self.tasks: dict[Name, TaskPart] = {}
         self.planes = {level: Plane(getattr(settings, f"threshold_{level}")) for level in LEVELS}
 
