@@ -1105,11 +1105,12 @@ def named(model: HPNClassifier, task: Any = None) -> list[Any]:
 
 @pytest.mark.parametrize("task", [None, *TASKS])
 def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
-    found = tasks.explain(graph, EVERY[::-1], task)
-    table = tasks.predict_proba(graph, EVERY[::-1], task)
+    asked = EVERY[::-5]
+    found = tasks.explain(graph, asked, task)
+    table = tasks.predict_proba(graph, asked, task)
     classes = named(tasks, task)
-    assert [part.node for part in found] == EVERY[::-1].tolist()
-    predicted = tasks.predict(graph, EVERY[::-1], task)
+    assert [part.node for part in found] == asked.tolist()
+    predicted = tasks.predict(graph, asked, task)
     for part, row, label in zip(found, table, predicted, strict=True):
         assert part.predicted == label
         assert part.probability == pytest.approx(row.max(), abs=1e-12)
@@ -1127,7 +1128,7 @@ def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPN
 def test_evidence_by_slot_adds_up(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
     view = read_graph(graph)
     weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
-    found = tasks.explain(graph, EVERY, task)
+    found = tasks.explain(graph, EVERY[::5], task)
     assert weight > 0.5
     for part in found:
         assert [slot.slot for slot in part.slots] == list(SLOTS)
@@ -1276,7 +1277,7 @@ def test_there_are_never_more_prototypes_than_the_bound(threshold: float, graph:
         for level, count in counts.items():
             assert 0 < count <= bounds[level]
     assert bounds["atomic"] == int(2 * np.pi / np.arccos(1 - threshold) + 1e-9)
-    used = {bank.prototype for part in model.explain(graph, EVERY) for bank in part.banks}
+    used = {bank.prototype for part in model.explain(graph, EVERY[::10]) for bank in part.banks}
     assert len(used) <= bounds["atomic"]
 
 

@@ -146,6 +146,8 @@ def explain(
     with ASKED:
         evidence = network.find_evidence(view, nodes, task)
         evidence = evidence.arrange(sorted(evidence.classes, key=name))  # ties are broken as in answers
+        if isinstance(evidence.extractors, Extractors):
+            evidence = evidence._replace(extractors=evidence.extractors.restrict(evidence.classes))
         labels = np.array([name(label) for label in evidence.classes], dtype=object)
         return [
             _explain(network, view, node, evidence._replace(found=evidence.found[:, [row]]), labels)
@@ -168,11 +170,10 @@ def _explain(
     neighbors: tuple[Share, ...] = ()
     features: tuple[Share, ...] = ()
     if isinstance(evidence.extractors, Extractors):
-        extractors = evidence.extractors.restrict(evidence.classes)
-        by_slot, directions = _split(extractors, view, node, found)
+        by_slot, directions = _split(evidence.extractors, view, node, found)
         sizes = dict(zip(SLOTS, by_slot, strict=True))
         if len(pair) == 2:
-            neighbors, features = _find_shares(extractors, view, node, directions, *pair)
+            neighbors, features = _find_shares(evidence.extractors, view, node, directions, *pair)
     matched, upper = network.planes["atomic"].match(found), network.match_upper(evidence)
     share = weights / max(float(weights.sum()), 1e-9)
     predicted, runner_up = of_pair(labels)
