@@ -107,10 +107,8 @@ def resolve_params(
     for name in given:
         if name not in declared:
             takes = f"it takes: {', '.join(declared)}" if declared else "it takes no options"
-            having = [
-                f"preset={key} has it; " for key, kind in variants.items() if name in declared_params(kind)
-            ]
-            hint = having[0] if having else nearest(name, declared)
+            others = {other: key for key, kind in variants.items() for other in declared_params(kind)}
+            hint = f"preset={others[name]} has it; " if name in others else nearest(name, others or declared)
             raise ConfigError(f"{owner} has no {name!r}; {hint}{takes}")
     hints = _hints(function)
     resolved = {}

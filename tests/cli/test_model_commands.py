@@ -346,7 +346,7 @@ def test_forget_by_nodes(cli: Cli, tmp_path: Path) -> None:
     code, out, _ = cli("forget", "model", graph, "--nodes", "ids.csv")
     assert code == 0
     assert out.splitlines() == [
-        "2 nodes forgotten, 1 were not learned",
+        "2 nodes forgotten, 1 not learned",
         "model: model, 46 nodes of 3 classes",
     ]
     without = write_graph(tmp_path / "without", labelled=lambda at: at % 5 != 4 and at not in {0, 3})

@@ -13,9 +13,9 @@ import torch
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, DataError
-from hpn.learners.hpn.memory import hash_ids
 from hpn.model import HPNClassifier
 from hpn.model.changes import Forgotten, Update
+from hpn.streams.identity import hash_ids
 
 NAMES = ("fig", "apple", "kiwi", "date", "plum", "lime")
 

@@ -26,10 +26,10 @@ import hpn
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
 from hpn.learners.hpn.evidence import BANKS, Plane
-from hpn.learners.hpn.explain import SLOTS, BankMatch, Explanation, SlotEvidence
-from hpn.learners.hpn.memory import hash_ids
+from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
 from hpn.streams.given import read_graph
+from hpn.streams.identity import hash_ids
 
 EVERY = np.arange(300)
 NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])
@@ -154,7 +154,7 @@ def test_what_needs_a_fit_is_an_error_of_both_kinds_before(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     model = make()
-    with pytest.raises(NotFittedError, match="this HPNClassifier is not fitted yet; call fit or") as caught:
+    with pytest.raises(NotFittedError, match="this model is not fitted yet; call fit or") as caught:
         UNFITTED[what](model, graph)
     assert isinstance(caught.value, sklearn.exceptions.NotFittedError)
     assert isinstance(caught.value, HPNError)
@@ -195,7 +195,7 @@ def test_fit_starts_over_and_partial_fit_does_not(graph: Graph) -> None:
 def test_a_parameter_out_of_range_is_named(name: str, values: list[Any], graph: Graph) -> None:
     for value in values:
         model = make(**{name: value})
-        with pytest.raises(ConfigError, match=rf"^HPNClassifier: {name} = .*: ") as caught:
+        with pytest.raises(ConfigError, match=rf"^model: {name} = .*: ") as caught:
             learn(graph, 0, 1, model=model)
         assert "atomic" not in str(caught.value)
         assert not hasattr(model, "network_")
@@ -219,9 +219,7 @@ def test_the_narrowest_width_of_all(graph: Graph) -> None:
 def test_a_parameter_must_not_change_between_fits(change: dict[str, Any], graph: Graph) -> None:
     model = learn(graph, 0, 1)
     before, old = saved(model), {name: getattr(model, name) for name in change}
-    with pytest.raises(
-        ConfigError, match=r"^HPNClassifier: a parameter was changed after the first fit; call fit"
-    ):
+    with pytest.raises(ConfigError, match=r"^a parameter was changed after the first fit; call fit"):
         learn(graph, 2, 3, model=model.set_params(**change))
     assert saved(model.set_params(**old)) == before
     assert learn(graph, 2, model=model).classes_.tolist() == [0, 1, 2]
@@ -442,9 +440,9 @@ def test_without_masks_every_labelled_node_is_learned(graph: Graph) -> None:
 
 def test_what_is_missing_is_said(graph: Graph) -> None:
     bare = SimpleNamespace(x=graph.x, edge_index=graph.edge_index)
-    with pytest.raises(DataError, match="HPNClassifier: give nodes and y, or a graph with y"):
+    with pytest.raises(DataError, match="give nodes and y, or a graph with y"):
         make().fit(bare)
-    with pytest.raises(DataError, match="HPNClassifier: y was given without nodes; give the nodes"):
+    with pytest.raises(DataError, match="y was given without nodes; give the nodes"):
         make().fit(graph, y=graph.y)
     with pytest.raises(DataError, match=r"data.y is missing; pass the labels"):
         make().fit(bare, [0, 1])
@@ -548,7 +546,7 @@ def test_a_certificate_is_about_the_very_numbers(graph: Graph, tasks: HPNClassif
 
 def test_tasks_have_names(graph: Graph, tasks: HPNClassifier) -> None:
     for wrong in (1.5, True, ["a"], ("a", "b")):
-        with pytest.raises(ConfigError, match=r"HPNClassifier: task = .*: expected a string or a whole"):
+        with pytest.raises(ConfigError, match=r"^task = .*: expected a string or a whole"):
             learn(graph, 0, 1, task=wrong)
     assert learn(graph, 0, task=np.int64(3)).tasks_ == [3]
     model = learn(graph, 0, 1, task="3")
@@ -556,7 +554,7 @@ def test_tasks_have_names(graph: Graph, tasks: HPNClassifier) -> None:
     assert reload(model).tasks_ == ["3", 3]
     asked = (tasks.predict, tasks.predict_proba, tasks.transform, tasks.explain)
     for ask in (*(lambda task, ask=ask: ask(graph, EVERY, task) for ask in asked), tasks.is_certified):
-        with pytest.raises(ConfigError, match=r"^HPNClassifier: there is no task 'z'; tasks are 'own', "):
+        with pytest.raises(ConfigError, match=r"^there is no task 'z'; tasks are 'own', "):
             ask("z")
     with pytest.raises(ConfigError, match=r"there is no task 7; tasks are none"):
         learn(graph, 0).predict(graph, task=7)
@@ -610,7 +608,7 @@ def test_what_cannot_be_merged_is_refused(graph: Graph) -> None:
         (copy.copy(model), "merge needs another classifier, not this one"),
     ]
     for other, message in cases:
-        with pytest.raises(HPNError, match=rf"^HPNClassifier: .*{message}"):
+        with pytest.raises(HPNError, match=rf"{message}"):
             model.merge(other)
         assert saved(model) == before
 
@@ -719,7 +717,7 @@ def test_forgetting_a_class(graph: Graph, tasks: HPNClassifier) -> None:
     assert model.counts_[2] == len(nodes_of(graph, 2))
     assert model.score(graph, EVERY[200:], numbers(graph, EVERY[200:])) > 0.8
     for wrong in (9, "2", True):
-        with pytest.raises(ConfigError, match=f"^HPNClassifier: there is no class {wrong!r}; classes are 0,"):
+        with pytest.raises(ConfigError, match=f"^there is no class {wrong!r}; classes are 0,"):
             model.forget_class(wrong)
 
 
@@ -901,8 +899,8 @@ def test_a_first_fit_that_is_interrupted_leaves_no_trace(
             lambda model, graph: model.unlearn(graph, nodes_of(graph, 3), numbers(graph, nodes_of(graph, 3))),
         ),
         (
-            "memory._take_out",
-            1,
+            "memory._take",
+            2,
             lambda model, graph: model.unlearn(graph, nodes_of(graph, 3), numbers(graph, nodes_of(graph, 3))),
         ),
         ("statistics.ClassSums.merge", 4, lambda model, graph: model.merge(learn(graph, 3))),
@@ -1107,11 +1105,12 @@ def named(model: HPNClassifier, task: Any = None) -> list[Any]:
 
 @pytest.mark.parametrize("task", [None, *TASKS])
 def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
-    found = tasks.explain(graph, EVERY[::-1], task)
-    table = tasks.predict_proba(graph, EVERY[::-1], task)
+    asked = EVERY[::-5]
+    found = tasks.explain(graph, asked, task)
+    table = tasks.predict_proba(graph, asked, task)
     classes = named(tasks, task)
-    assert [part.node for part in found] == EVERY[::-1].tolist()
-    predicted = tasks.predict(graph, EVERY[::-1], task)
+    assert [part.node for part in found] == asked.tolist()
+    predicted = tasks.predict(graph, asked, task)
     for part, row, label in zip(found, table, predicted, strict=True):
         assert part.predicted == label
         assert part.probability == pytest.approx(row.max(), abs=1e-12)
@@ -1129,7 +1128,7 @@ def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPN
 def test_evidence_by_slot_adds_up(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
     view = read_graph(graph)
     weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
-    found = tasks.explain(graph, EVERY, task)
+    found = tasks.explain(graph, EVERY[::5], task)
     assert weight > 0.5
     for part in found:
         assert [slot.slot for slot in part.slots] == list(SLOTS)
@@ -1231,28 +1230,6 @@ def test_an_explanation_can_be_read(graph: Graph) -> None:
         assert re.fullmatch(r"  node-level prototype [+-]\d+, class-level [+-]\d+", last)
 
 
-def test_the_text_of_an_explanation() -> None:
-    part = Explanation(
-        node=4,
-        predicted="fig",
-        probability=0.914,
-        runner_up="kiwi",
-        runner_up_probability=0.06,
-        slots=[SlotEvidence("its own features", "fig", 1.25, -0.5), SlotEvidence("nearby", None, 0.0, 0.01)],
-        banks=[BankMatch("its own features", 0.75, 1.2, 9, -3)],
-        node_prototype=7,
-        class_prototype=0,
-        membership="borderline",
-    )
-    assert str(part).splitlines() == [
-        "node 4: fig (91%), borderline; next kiwi (6%)",
-        "  its own features   speak for fig: +1.25 for fig, -0.50 for kiwi",
-        "  nearby             are neutral: +0.00 for fig, +0.01 for kiwi",
-        "  atomic prototype +9 (next: -3): its own features, weight 75%",
-        "  node-level prototype +7, class-level +0",
-    ]
-
-
 def test_a_single_class_is_explained_without_a_runner_up(graph: Graph) -> None:
     (part,) = learn(graph, 2).explain(graph, [3])
     assert (part.predicted, part.probability, part.runner_up) == (2, 1, None)
@@ -1300,7 +1277,7 @@ def test_there_are_never_more_prototypes_than_the_bound(threshold: float, graph:
         for level, count in counts.items():
             assert 0 < count <= bounds[level]
     assert bounds["atomic"] == int(2 * np.pi / np.arccos(1 - threshold) + 1e-9)
-    used = {bank.prototype for part in model.explain(graph, EVERY) for bank in part.banks}
+    used = {bank.prototype for part in model.explain(graph, EVERY[::10]) for bank in part.banks}
     assert len(used) <= bounds["atomic"]
 
 

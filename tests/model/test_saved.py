@@ -19,7 +19,7 @@ from hpn.datasets import Graph
 from hpn.errors import CheckpointError
 from hpn.experiment.checkpoint import save_checkpoint
 from hpn.model import HPNClassifier
-from hpn.model.saved import FORMAT, load_model, save_model
+from hpn.model.saved import FORMAT, OLDEST, load_model, save_model
 
 NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])
 HEADER = "checkpoint.json"
@@ -234,6 +234,22 @@ def test_it_is_newer(folder: Path) -> None:
     check_refused(folder, f"has format {FORMAT + 1}, this version of hpn reads up to {FORMAT}; upgrade hpn")
     change(folder, "format", 99)
     check_refused(folder, "has format 99, this version of hpn reads up to 1")
+
+
+def test_it_is_older(model: HPNClassifier, graph: Graph, folder: Path) -> None:
+    save_checkpoint(folder, {"kind": "hpn-model", "model_format": OLDEST - 1})
+    check_refused(folder, f"has format {OLDEST - 1} of an earlier version of hpn", "fit the model again")
+    model.save(folder)
+    change(folder, "content_sha256", ...)
+    change(folder, "content/model_format", 2)
+    change(
+        folder,
+        "content/latest_graph",
+        json.loads((folder / HEADER).read_text())["content"]["network"]["memory"]["graph"],
+    )
+    change(folder, "content/network/memory/graph", ...)
+    loaded = HPNClassifier.load(folder)
+    assert answers(loaded, graph) == answers(model, graph), "format 2 had the graph elsewhere"
 
 
 def test_the_text_is_cut_short(folder: Path) -> None:

@@ -16,6 +16,7 @@ from hpn.cli.models import (
     Missing,
     ModelPath,
     UnknownEdges,
+    count,
     describe_classes,
     node_ids,
     note,
@@ -69,7 +70,7 @@ def predict(
     learned = open_model(model, quiet)
     loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)
     rows = _find_nodes(loaded, ids, unlabelled)
-    with working(f"predicting {len(rows):,} nodes", quiet):
+    with working(f"predicting {count(len(rows), 'node')}", quiet):
         answers = [answer for part in _predict(learned, loaded, rows) for answer in part]
     if unlabelled and not answers:
         note("every node has a label", quiet)
@@ -80,8 +81,8 @@ def predict(
     with working(f"writing {out}", quiet):
         has_whole_ids = all(isinstance(answer[0], int) for answer in answers)
         node_files.write_table(out, answers, has_whole_ids)
-    counts = {str(label): count for label, count in Counter(answer[1] for answer in answers).most_common()}
-    lines = [f"{len(answers):,} nodes predicted:", *describe_classes(counts), f"written to {out}"]
+    counts = {str(label): times for label, times in Counter(answer[1] for answer in answers).most_common()}
+    lines = [f"{count(len(answers), 'node')} predicted:", *describe_classes(counts), f"written to {out}"]
     report({"nodes": len(answers), "classes": counts, "out": str(out)}, lines, as_json)
 
 

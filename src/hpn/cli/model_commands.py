@@ -14,6 +14,7 @@ from hpn.cli.models import (
     Missing,
     ModelPath,
     UnknownEdges,
+    count,
     describe_classes,
     describe_prototypes,
     describe_size,
@@ -86,9 +87,10 @@ def fit(
         "out": str(out),
     }
     lines = [
-        f"{graph}: {loaded.num_nodes:,} nodes, {loaded.num_edges:,} edges, {loaded.num_features:,} features",
+        f"{graph}: {count(loaded.num_nodes, 'node')}, {count(loaded.num_edges, 'edge')}, "
+        f"{count(loaded.num_features, 'feature')}",
         held_out.line,
-        f"learned from all {sum(counts.values()):,} labelled nodes:",
+        f"learned from all {count(sum(counts.values()), 'labelled node')}:",
         *describe_classes(counts),
         describe_prototypes(model),
         f"model: {out} ({describe_size(out)})",
@@ -118,20 +120,18 @@ def update(
     if refresh or done.new or done.changed:
         with working(f"writing {model}", quiet):
             learned.save(model)
-    unlabelled = "are forgotten" if refresh else "stay learned"
+    has, are, stay = ("has", "is", "stays") if done.unlabelled == 1 else ("have", "are", "stay")
+    fate = f"{are} forgotten" if refresh else f"{stay} learned"
+    unlabelled = f"{count(done.unlabelled, 'learned node')} {has} no label in this graph and {fate}"
     lines = [
         f"{done.new:,} new and {done.changed:,} changed labels learned",
         *([f"new classes: {', '.join(map(str, done.new_classes))}"] if done.new_classes else []),
-        *(
-            [f"{done.unlabelled:,} learned nodes have no label in this graph and {unlabelled}"]
-            if done.unlabelled
-            else []
-        ),
+        *([unlabelled] if done.unlabelled else []),
         *_describe_encoding(
             done.encoded_again, "" if refresh else ", because labels of another graph changed"
         ),
         *_describe_tasks(done.dropped_tasks),
-        f"model: {model}, {sum(learned.counts_.values()):,} nodes of {len(learned.classes_)} classes",
+        f"model: {model}, {_describe_counts(learned.counts_)}",
     ]
     report({**asdict(done), "classes": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
 
@@ -174,12 +174,12 @@ def forget(
     with working(f"writing {model}", quiet):
         learned.save(model)  # also if nothing was learned of them: an interrupted command may have left files
     lines = [
-        f"{done.nodes:,} nodes forgotten"
-        + (f", {done.not_learned:,} were not learned" if done.not_learned else ""),
+        f"{count(done.nodes, 'node')} forgotten"
+        + (f", {done.not_learned:,} not learned" if done.not_learned else ""),
         *([f"classes forgotten: {', '.join(map(str, done.classes))}"] if done.classes else []),
         *_describe_encoding(done.encoded_again, ", because they were learned in another graph"),
         *_describe_tasks(done.dropped_tasks),
-        f"model: {model}, {sum(learned.counts_.values()):,} nodes of {len(learned.classes_)} classes",
+        f"model: {model}, {_describe_counts(learned.counts_)}",
     ]
     report({**asdict(done), "remaining": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
 
@@ -189,7 +189,7 @@ def show(model: ModelPath, as_json: AsJson = False) -> None:
     """Show what a model has learned, and what it takes."""
     learned = open_model(model, quiet=True)
     counts, names = learned.counts_, getattr(learned, "feature_names_in_", None)
-    fits = [{**graph._asdict(), "learned": count} for graph, count in learned.ledger_.counts()]
+    fits = [{**graph._asdict(), "learned": number} for graph, number in learned.ledger_.counts()]
     columns = [] if names is None else list(dict.fromkeys(name.partition("[")[0] for name in names))
     content = {
         "model": str(model),
@@ -208,12 +208,12 @@ def show(model: ModelPath, as_json: AsJson = False) -> None:
     shown = [f"{name} ({kinds[name]})" if name in kinds else name for name in columns[:8]]
     listed = f": {', '.join(shown)}{', …' if len(columns) > 8 else ''}" if shown else ""
     lines = [
-        f"{sum(counts.values()):,} nodes of {len(counts)} classes:",
+        f"{_describe_counts(counts)}:",
         *describe_classes(counts),
-        f"{learned.n_features_in_:,} features{listed}",
+        f"{count(learned.n_features_in_, 'feature')}{listed}",
         *(
-            f"learned {fit['learned']:,} nodes in graph {fit['fingerprint'][:8]} "
-            f"({fit['num_nodes']:,} nodes, {fit['num_edges']:,} edges)"
+            f"learned {count(fit['learned'], 'node')} in graph {fit['fingerprint'][:8]} "
+            f"({count(fit['num_nodes'], 'node')}, {count(fit['num_edges'], 'edge')})"
             for fit in fits
         ),
         *([f"tasks: {', '.join(map(str, learned.tasks_))}"] if learned.tasks_ else []),
@@ -248,11 +248,16 @@ def _find_label(model: ClassifierCore, name: str | None) -> Any:
 
 
 def _by_name(counts: dict[Any, int]) -> dict[str, int]:
-    return {str(label): count for label, count in counts.items()}
+    return {str(label): number for label, number in counts.items()}
+
+
+def _describe_counts(counts: dict[Any, int]) -> str:
+    return f"{count(sum(counts.values()), 'node')} of {count(len(counts), 'class')}"
 
 
 def _describe_encoding(again: Encoding, why: str) -> list[str]:
-    return [f"{again.nodes:,} nodes encoded again in {again.seconds:.1f} s{why}"] if again.nodes else []
+    nodes = count(again.nodes, "node")
+    return [f"{nodes} encoded again in {again.seconds:.1f} s{why}"] if again.nodes else []
 
 
 def _describe_tasks(names: tuple[Any, ...]) -> list[str]:

@@ -95,6 +95,12 @@ def report(content: dict[str, Any], lines: list[str], as_json: bool) -> None:
         typer.echo("\n".join(lines))
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things, as in ``1 node`` and ``2 classes``."""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def describe_prototypes(model: ClassifierCore) -> str:
     """Prototypes of each level against the most there can ever be."""
     counts, bounds = model.prototype_counts_, model.prototype_bounds_

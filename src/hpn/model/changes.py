@@ -11,8 +11,9 @@ from hpn.errors import DataError
 from hpn.learners.hpn.evidence import Extractors
 from hpn.learners.hpn.memory import Labelled, Memory
 from hpn.learners.hpn.solved import Name, SolvedNetwork
-from hpn.model.ledger import Ledger, hash_nodes
+from hpn.model.ledger import Ledger
 from hpn.streams import GraphView
+from hpn.streams.identity import hash_nodes
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Nothing is announced in advance: every fit may bring new nodes, classes and task
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, DataError, NotFittedError
@@ -22,7 +20,15 @@ from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
-from hpn.model.ledger import Ledger, describe, hash_nodes
+from hpn.model.labels import (
+    check_kind,
+    code_of,
+    codes_of,
+    default_train_nodes,
+    read_all_labels,
+    read_name,
+)
+from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import resolve_params
 from hpn.streams import GraphView
@@ -37,7 +43,7 @@ from hpn.streams.given import (
     read_nodes,
     read_validation,
 )
-from hpn.theory.memory import MemoryBound
+from hpn.streams.identity import hash_nodes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,7 +63,6 @@ class ClassifierCore:
     n_features_in_: int
     feature_names_in_: np.ndarray
     column_kinds_: dict[str, Any] | None
-    _latest_graph: str | None
 
     def __init__(
         self,
@@ -84,9 +89,7 @@ class ClassifierCore:
     ) -> Self:
         """Forget everything, then learn as :meth:`partial_fit` does."""
         fresh = ClassifierCore(**self._params())
-        fresh.partial_fit(data, nodes, y, task, validation)
-        self._become(fresh)
-        return self
+        return self._become(fresh.partial_fit(data, nodes, y, task, validation))
 
     def partial_fit(
         self,
@@ -118,9 +121,7 @@ class ClassifierCore:
         settings, seed = self._settings()
         network = getattr(self, "network_", None)
         if network is not None and (network.settings, network.memory.seed) != (settings, seed):
-            raise ConfigError(
-                "HPNClassifier: a parameter was changed after the first fit; call fit to start over"
-            )
+            raise ConfigError("a parameter was changed after the first fit; call fit to start over")
         view = self._read_graph(data)
         if (
             nodes is None
@@ -129,22 +130,21 @@ class ClassifierCore:
             and (held := default_nodes(data, "val_mask")) is not None
         ):
             validation = held, default_labels(data, held)
-        rows = _labelled_nodes(data, y) if nodes is None else read_nodes(nodes, view.num_nodes)
+        rows = default_train_nodes(data, y) if nodes is None else read_nodes(nodes, view.num_nodes)
         train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
         held_out = read_validation(validation, view.num_nodes, train)
         labels = dict(getattr(self, "labels_", {}))
-        _check_kind([*labels.values(), *train.y[:1].tolist(), *held_out.y[:1].tolist()])
+        check_kind([*labels.values(), *train.y[:1].tolist(), *held_out.y[:1].tolist()])
         for label in np.unique(train.y).tolist():
-            labels[_code(label)] = label
+            labels[code_of(label)] = label
         if network is None:
             network = SolvedNetwork(settings, view.num_features, seed)
-        learned, unlearned = ((part.nodes.numpy(), _codes(part.y)) for part in (train, held_out))
+        learned, unlearned = ((part.nodes.numpy(), codes_of(part.y)) for part in (train, held_out))
         ledger = getattr(self, "ledger_", Ledger()).add(view, *learned)
-        network.learn(view, learned, unlearned, None if task is None else _read_name(task))
+        network.learn(view, learned, unlearned, None if task is None else read_name(task))
         if not hasattr(self, "n_features_in_"):
             self._name_features(data)
         self.network_, self.labels_, self.ledger_ = network, labels, ledger
-        self._latest_graph = describe(view).fingerprint
         self.n_features_in_ = view.num_features
         return self
 
@@ -182,10 +182,10 @@ class ClassifierCore:
         _, view, _ = self._ask(data, nodes, task)
         rows = default_nodes(data, "test_mask") if nodes is None else read_nodes(nodes, view.num_nodes)
         if rows is None:
-            rows = _labelled_nodes(data, y)
+            rows = default_train_nodes(data, y)
         predicted = self.predict(data, rows, task)
         truth = read_labels(default_labels(data, rows) if y is None else y, len(predicted))
-        _check_kind([*predicted[:1].tolist(), *truth[:1].tolist()])
+        check_kind([*predicted[:1].tolist(), *truth[:1].tolist()])
         return float((predicted == truth).mean())
 
     def transform(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
@@ -221,40 +221,37 @@ class ClassifierCore:
     def merge(self, other: ClassifierCore) -> Self:
         """Add what another classifier with the same parameters learned, as if it had been learned here.
 
+        Only where no remembered node is in a graph asked about, which evidence is trusted how much is not
+        found anew: it stays as in the latest graph of the other classifier, until the next fit.
+
         Raises:
             ConfigError: If parameters, features or the kind of labels differ, or both have a task of one
                 name.
         """
         mine, theirs = self._fitted(), other._fitted()
         if mine is theirs:
-            raise ConfigError("HPNClassifier: merge needs another classifier, not this one")
+            raise ConfigError("merge needs another classifier, not this one")
         if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
-            raise ConfigError("HPNClassifier: merge needs two classifiers with the same parameters")
+            raise ConfigError("merge needs two classifiers with the same parameters")
         if self.n_features_in_ != other.n_features_in_:
             raise ConfigError(
-                f"HPNClassifier: merge needs the same features, got {self.n_features_in_} "
-                f"and {other.n_features_in_}"
+                f"merge needs the same features, got {self.n_features_in_} and {other.n_features_in_}"
             )
         names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
         if names[0] is not None and names[1] is not None and names[0].tolist() != names[1].tolist():
-            raise ConfigError(
-                "HPNClassifier: merge needs the same features, got other names or another order"
-            )
+            raise ConfigError("merge needs the same features, got other names or another order")
         try:
-            _check_kind([*self.labels_.values(), *other.labels_.values()])
+            check_kind([*self.labels_.values(), *other.labels_.values()])
         except DataError as error:
             raise ConfigError(str(error)) from None
         if shared := mine.tasks.keys() & theirs.tasks.keys():
-            raise ConfigError(f"HPNClassifier: both classifiers have a task {min(map(str, shared))!r}")
-        ledger = self.ledger_.merge(other.ledger_)
-        latest = next(
-            (model._latest_graph for model in (other, self) if not model.network_.memory.is_settled), None
-        )
-        mine.memory.merge(theirs.memory)
-        self.ledger_, self._latest_graph = ledger, latest
-        mine.tasks = {**mine.tasks, **copy.deepcopy(theirs.tasks)}
-        self.labels_ = {**self.labels_, **other.labels_}
-        return self
+            raise ConfigError(f"both classifiers have a task {min(map(str, shared))!r}")
+        draft = self._draft()
+        draft.network_.memory = mine.memory.merge(theirs.memory)
+        draft.network_.tasks = {**mine.tasks, **theirs.tasks}
+        draft.ledger_ = self.ledger_.merge(other.ledger_)
+        draft.labels_ = {**self.labels_, **other.labels_}
+        return self._become(draft)
 
     def unlearn(self, data: GraphLike, nodes: Array, y: Array | None = None) -> Self:
         """Take out nodes as if they had never been learned without a task.
@@ -273,28 +270,30 @@ class ClassifierCore:
         network, view, rows = self._ask(data, nodes)
         labels = default_labels(data, torch.from_numpy(rows)) if y is None else y
         train = read_labelled(rows, labels, view.num_nodes)
-        unlearned = train.nodes.numpy(), _codes(train.y)
-        ledger = self.ledger_.remove(view, *unlearned)
-        latest = describe(view).fingerprint if network.memory.is_settled else self._latest_graph
-        network.memory.unlearn(view, unlearned)
-        self.ledger_, self._latest_graph = ledger, latest
-        self._drop_labels()
-        return self
+        unlearned = train.nodes.numpy(), codes_of(train.y)
+        draft = self._draft()
+        draft.ledger_ = self.ledger_.keep(~self.ledger_.locate(view, *unlearned))
+        draft.network_.memory = network.memory.unlearn(view, unlearned)
+        draft._drop_labels()
+        return self._become(draft)
 
     def forget_class(self, label: Any) -> Self:
         """Take a class out of the answers.
 
         Its sum, its count and its remembered nodes are dropped. What remains is its part of the pooled Gram
-        matrices (second moments of its encoded nodes, without their labels); to remove that too,
-        :meth:`unlearn` its nodes. Tasks that have the class are dropped.
+        matrices (second moments of its encoded nodes, without their labels) and, until the next fit, in the
+        weights of evidence in graphs without remembered nodes; to remove that too, :meth:`unlearn` its
+        nodes. Tasks that have the class are dropped.
         """
         network, code = self._fitted(), self._known_code(label)
-        ledger = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
-        network.memory.forget_class(code)
-        self.ledger_, self._latest_graph = ledger, None
-        network.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
-        self._drop_labels()
-        return self
+        draft = self._draft()
+        draft.ledger_ = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
+        draft.network_.memory = network.memory.forget_class(code)
+        draft.network_.tasks = {
+            name: part for name, part in network.tasks.items() if code not in part.classes
+        }
+        draft._drop_labels()
+        return self._become(draft)
 
     def refresh(
         self,
@@ -314,8 +313,7 @@ class ClassifierCore:
         fresh.network_.tasks = tasks
         fresh.labels_ = {**self.labels_, **fresh.labels_}
         fresh._drop_labels()
-        self._become(fresh)
-        return self
+        return self._become(fresh)
 
     def update(self, data: GraphLike, *, refresh: bool = False) -> Update:
         """Learn the labels of a graph as it is now that are new or have changed.
@@ -340,7 +338,7 @@ class ClassifierCore:
             self.partial_fit(data, rows, labels)
             return Update(new=len(rows), new_classes=tuple(self.classes_.tolist()))
         view = self._read_graph(data)
-        found = find_changes(self.ledger_, self.network_.memory, view, (rows.numpy(), _codes(labels)))
+        found = find_changes(self.ledger_, self.network_.memory, view, (rows.numpy(), codes_of(labels)))
         if not refresh and len(self.ledger_.rows) and (self.ledger_.find(view) < 0).all():
             raise DataError(
                 f"none of the {len(self.ledger_.rows):,} nodes that were learned is in the graph, so its ids "
@@ -390,7 +388,7 @@ class ClassifierCore:
                 nothing is changed then.
         """
         if (nodes is None) == (label is None):
-            raise ConfigError("HPNClassifier: forget needs nodes or a label, one of them")
+            raise ConfigError("forget needs nodes or a label, one of them")
         memory, view = self._fitted().memory, self._read_graph(data)
         rows, validation = self.ledger_.rows, memory.kept.remembered
         validation = validation[validation[:, 2] == 0]
@@ -416,18 +414,16 @@ class ClassifierCore:
         ledger, rows, network = self.ledger_, self.ledger_.rows, self.network_
         nodes, again = ledger.find(view), Encoding()
         if len(validation):
-            network.memory.drop_validation(validation, view)
+            network.memory = network.memory.drop_validation(view, validation)
         if is_gone.any() and ledger.is_about(view):
-            network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
+            network.memory = network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
             self.ledger_ = ledger.keep(~is_gone)
         elif is_gone.any():
             refuse_missing(nodes[~is_gone], "that are to be kept and were learned in another graph")
             start, kept = time.monotonic(), (nodes[~is_gone], rows[~is_gone, 1])
-            network.memory.learn_again(view, kept)
+            network.memory = network.memory.learn_again(view, kept)
             self.ledger_ = Ledger().add(view, *kept)
             again = Encoding(len(kept[0]), time.monotonic() - start)
-        if is_gone.any() or len(validation):
-            self._latest_graph = describe(view).fingerprint
         dropped = drop_tasks(network, {*rows[is_gone, 1].tolist(), *validation[:, 1].tolist()})
         self._drop_labels()
         return again, dropped
@@ -466,7 +462,6 @@ class ClassifierCore:
             "ledger": self.ledger_.state(),
             "network": network.state(),
             "solved": network.memory.solved_state(),
-            "latest_graph": self._latest_graph,
         }
         save_model(Path(path), content)
 
@@ -486,7 +481,6 @@ class ClassifierCore:
         model.network_ = SolvedNetwork(settings, content["num_features"], seed)
         model.network_.load(content["network"])
         model.network_.memory.load_solved(content["solved"])
-        model._latest_graph = content["latest_graph"]
         model.labels_ = {int(code): label for code, label in content["labels"]}
         model.ledger_ = Ledger.restore(content["ledger"])
         model.n_features_in_ = content["num_features"]
@@ -517,7 +511,7 @@ class ClassifierCore:
     def counts_(self) -> dict[Any, int]:
         """Learned nodes of each class."""
         counts = self._fitted().memory.counts
-        return {label: counts[_code(label)] for label in self.classes_.tolist()}
+        return {label: counts[code_of(label)] for label in self.classes_.tolist()}
 
     @property
     def prototype_counts_(self) -> dict[str, int]:
@@ -527,9 +521,7 @@ class ClassifierCore:
     @property
     def prototype_bounds_(self) -> dict[str, int]:
         """The most prototypes of each level there can ever be."""
-        planes = self._fitted().planes.values()
-        first, second, third = (plane.threshold for plane in planes)
-        return MemoryBound(2, (first, second, third), 1, in_one_set=True).prototypes
+        return {level: plane.size for level, plane in self._fitted().planes.items()}
 
     def _settings(self) -> tuple[SolvedSettings, int]:
         from hpn.learners.hpn.presets import HPN
@@ -543,10 +535,10 @@ class ClassifierCore:
         given = {name: getattr(self, key) for key, name in names.items()}
         for key in names:
             if getattr(self, key) is None:
-                raise ConfigError(f"HPNClassifier: {key} = None: expected a number")
+                raise ConfigError(f"model: {key} = None: expected a number")
         try:
             seed = self._seed() if self.random_state is None else self.random_state
-            checked = resolve_params(HPN, {**given, "seed": seed}, owner="HPNClassifier")
+            checked = resolve_params(HPN, {**given, "seed": seed}, owner="model")
         except ConfigError as error:
             text = str(error).replace("threshold_atomic", "threshold").replace(": seed", ": random_state")
             raise ConfigError(text) from None
@@ -560,7 +552,7 @@ class ClassifierCore:
 
     def _fitted(self) -> SolvedNetwork:
         if not hasattr(self, "network_"):
-            raise self.not_fitted_error("this HPNClassifier is not fitted yet; call fit or partial_fit first")
+            raise self.not_fitted_error("this model is not fitted yet; call fit or partial_fit first")
         return self.network_
 
     def _read_graph(self, data: GraphLike) -> GraphView:
@@ -586,22 +578,20 @@ class ClassifierCore:
         draft = ClassifierCore(**self._params())
         draft.__dict__.update(self.__dict__)
         draft.network_ = copy.copy(self._fitted())
-        draft.network_.memory = self.network_.memory.copy()
         return draft
 
-    def _become(self, other: ClassifierCore) -> None:
+    def _become(self, other: ClassifierCore) -> Self:
         """Take over what another has learned."""
         if not hasattr(other, "feature_names_in_"):
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(other))
+        return self
 
     def _known_code(self, label: Any) -> int:
         """The number of a class that is known."""
-        code = _code(read_labels([label], 1).tolist()[0])
+        code = code_of(read_labels([label], 1).tolist()[0])
         if code not in self.labels_:
-            raise ConfigError(
-                f"HPNClassifier: there is no class {label!r}; classes are {_listed(self.classes_)}"
-            )
+            raise ConfigError(f"there is no class {label!r}; classes are {_listed(self.classes_)}")
         return code
 
     def _ask(
@@ -609,12 +599,10 @@ class ClassifierCore:
     ) -> tuple[SolvedNetwork, GraphView, np.ndarray]:
         network, view = self._fitted(), self._read_graph(data)
         if task is None and not network.memory.counts:
-            raise self.not_fitted_error("this HPNClassifier has no class left; call partial_fit first")
+            raise self.not_fitted_error("this model has no class left; call partial_fit first")
         if nodes is None:
             nodes = default_nodes(data, "test_mask")
         rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
-        if self._latest_graph is not None and self._latest_graph == describe(view).fingerprint:
-            network.memory.trust_last(view)
         return network, view, rows.numpy()
 
     def _find_evidence(
@@ -622,14 +610,14 @@ class ClassifierCore:
     ) -> Evidence:
         """Evidence with the classes in sorted order."""
         evidence = network.find_evidence(view, rows, self._known_task(task))
-        return evidence.arrange([_code(label) for label in self.known_classes(task).tolist()])
+        return evidence.arrange([code_of(label) for label in self.known_classes(task).tolist()])
 
     def _known_task(self, task: Name | None) -> Name | None:
         if task is None:
             return None
-        name, known = _read_name(task), self._fitted().tasks
+        name, known = read_name(task), self._fitted().tasks
         if name not in known:
-            raise ConfigError(f"HPNClassifier: there is no task {task!r}; tasks are {_listed(list(known))}")
+            raise ConfigError(f"there is no task {task!r}; tasks are {_listed(list(known))}")
         return name
 
     def _drop_labels(self) -> None:
@@ -638,58 +626,6 @@ class ClassifierCore:
             *(c for part in self.network_.tasks.values() for c in part.classes),
         }
         self.labels_ = {code: label for code, label in self.labels_.items() if code in known}
-
-
-def _labelled_nodes(data: GraphLike, y: Array | None) -> Tensor:
-    """By default the nodes of ``train_mask``, or all that have a label."""
-    found = default_nodes(data, "train_mask")
-    if found is not None:
-        return found
-    if y is not None:
-        raise DataError("HPNClassifier: y was given without nodes; give the nodes that it belongs to")
-    return _all_labelled_nodes(data)
-
-
-def _all_labelled_nodes(data: GraphLike) -> Tensor:
-    labels = getattr(data, "y", None)
-    if labels is None:
-        raise DataError("HPNClassifier: give nodes and y, or a graph with y (and train_mask)")
-    values = np.asarray(labels)
-    is_known = values >= 0 if values.dtype.kind in "if" else np.ones(len(values), bool)
-    return torch.from_numpy(np.flatnonzero(is_known))
-
-
-def read_all_labels(data: GraphLike) -> tuple[Tensor, np.ndarray]:
-    """All labelled nodes of a graph, whatever masks it has, and their labels."""
-    rows = _all_labelled_nodes(data)
-    return rows, default_labels(data, rows)
-
-
-def _code(label: Any) -> int:
-    """A number for a label that is the same on every machine and in every order of arrival."""
-    kind = "b" if isinstance(label, bool) else "i" if isinstance(label, int) else "s"
-    digest = hashlib.blake2b(f"{kind}{label}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 2
-
-
-def _codes(labels: np.ndarray) -> np.ndarray:
-    known, place = np.unique(labels, return_inverse=True)
-    return np.array([_code(label) for label in known.tolist()], dtype=np.int64)[place]
-
-
-def _check_kind(labels: list[Any]) -> None:
-    kinds = {
-        "text" if isinstance(label, str) else "Booleans" if isinstance(label, bool) else "numbers"
-        for label in labels
-    }
-    if len(kinds) > 1:
-        raise DataError(f"HPNClassifier: labels are a mix of {' and '.join(sorted(kinds))}; use one kind")
-
-
-def _read_name(name: Name) -> Name:
-    if isinstance(name, (str, int, np.integer)) and not isinstance(name, bool):
-        return name if isinstance(name, str) else int(name)
-    raise ConfigError(f"HPNClassifier: task = {name!r}: expected a string or a whole number")
 
 
 def _listed(values: Any) -> str:

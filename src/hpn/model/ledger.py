@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
-from hpn.learners.hpn.memory import find_hashes, hash_ids
 from hpn.streams import GraphView
+from hpn.streams.identity import find_hashes, fingerprint, hash_nodes
 
 NO_ROWS = np.zeros((0, 3), np.int64)
 
@@ -24,7 +22,7 @@ class LearnedGraph(NamedTuple):
     Args:
         num_nodes: Nodes that it has.
         num_edges: Edges that it has.
-        fingerprint: Hash of all that its nodes are encoded from; see :func:`describe`.
+        fingerprint: Hash of all that its nodes are encoded from: ids, features and edges.
     """
 
     num_nodes: int
@@ -32,17 +30,9 @@ class LearnedGraph(NamedTuple):
     fingerprint: str
 
 
-@lru_cache(maxsize=4)
 def describe(view: GraphView) -> LearnedGraph:
-    """Sizes and fingerprint of a graph: ids, features and edges. Labels do not change what is encoded."""
-    x = view.x
-    features = (x.crow_indices(), x.col_indices(), x.values()) if is_sparse(x) else (x,)
-    ids = view.ids
-    digest = hashlib.sha256()
-    for part in (ids, view.indptr, view.indices.long(), *features):
-        digest.update(str((part.dtype, tuple(part.shape))).encode())
-        digest.update(np.ascontiguousarray(part.numpy()).reshape(-1).view(np.uint8).data)
-    return LearnedGraph(view.num_nodes, view.num_edges, digest.hexdigest())
+    """Sizes and fingerprint of a graph."""
+    return LearnedGraph(view.num_nodes, view.num_edges, fingerprint(view))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,27 +73,26 @@ class Ledger:
         rows = np.column_stack([rows[:, :2], np.searchsorted(used, rows[:, 2])])
         return Ledger(tuple(self.graphs[at] for at in used), (rows,))
 
-    def remove(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
-        """The same without nodes that were learned in this graph, each once.
+    def locate(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Which :attr:`rows` are these nodes, learned in this graph; one for each.
 
         Raises:
-            DataError: If one of them was not.
+            DataError: If one of them was not learned like this.
         """
-        here, rows = describe(view), self.rows
-        elsewhere = np.array([graph != here for graph in self.graphs], dtype=bool)[rows[:, 2]]
-        order = np.lexsort((elsewhere, rows[:, 1], rows[:, 0]))
-        places: dict[tuple[int, int], list[int]] = {}
-        for at in order[::-1].tolist():
-            places.setdefault((int(rows[at, 0]), int(rows[at, 1])), []).append(at)
-        stays = np.ones(len(rows), bool)
-        for key in zip(hash_nodes(view, nodes).tolist(), classes.tolist(), strict=True):
-            if not places.get(key) or elsewhere[places[key][-1]]:
-                raise DataError(
-                    "unlearn: these nodes were not learned with these labels in this graph; give the graph "
-                    "as it was at the time of the fit, or call refresh with the nodes to keep"
-                )
-            stays[places[key].pop()] = False
-        return self.keep(stays)
+        here = [at for at, graph in enumerate(self.graphs) if graph == describe(view)]
+        candidates = np.flatnonzero(np.isin(self.rows[:, 2], here))
+        places = dict(zip(map(tuple, self.rows[candidates, :2].tolist()), candidates, strict=True))
+        try:
+            keys = zip(hash_nodes(view, nodes).tolist(), classes.tolist(), strict=True)
+            found = [places[key] for key in keys]
+        except KeyError:
+            raise DataError(
+                "unlearn: these nodes were not learned with these labels in this graph; give the graph "
+                "as it was at the time of the fit, or call refresh with the nodes to keep"
+            ) from None
+        mask = np.zeros(len(self.rows), bool)
+        mask[found] = True
+        return mask
 
     def merge(self, other: Ledger) -> Ledger:
         """What both have."""
@@ -147,8 +136,3 @@ class Ledger:
         ):
             raise ValueError("nodes and graphs do not fit each other")
         return cls(graphs, (rows,))
-
-
-def hash_nodes(view: GraphView, nodes: np.ndarray) -> np.ndarray:
-    """Hashes of the ids of some nodes."""
-    return hash_ids(view.ids.numpy()[nodes])

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hpn.errors import CheckpointError, HPNError
 from hpn.experiment.checkpoint import NAME, load_checkpoint, save_checkpoint
 
-KIND, FORMAT = "hpn-model", 2
+KIND, FORMAT, OLDEST = "hpn-model", 3, 2
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
         raise CheckpointError(
             f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn"
         )
-    if found < FORMAT:
+    if found < OLDEST:
         raise CheckpointError(
             f"{folder} has format {found} of an earlier version of hpn, which did not know what it learned; "
             "fit the model again"

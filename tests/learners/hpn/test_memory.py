@@ -1,36 +1,40 @@
+"""What is kept, how banks are weighed, and where weights come from.
+
+Order, grouping, merging and unlearning are tested through the estimator, in ``tests/model/test_order.py``.
+"""
+
 from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hpn.datasets.sparse import to_csr
-from hpn.errors import DataError
 from hpn.learners.hpn import memory as module
-from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, PRIOR, Extractors, fit_weights
+from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, PRIOR, Extractors, Weights, fit_weights
 from hpn.learners.hpn.memory import HELD_OUT, WEIGHED_BY, Labelled, Memory
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve
 from hpn.nn.encoder import see, slot_bits
 from hpn.streams import GraphView
+from hpn.streams.identity import hash_ids, hash_nodes
 
 NUM_NODES, NUM_FEATURES, SEED = 150, 8, 5
 SETTINGS = SolvedSettings(width=40)
 CLASSES = (3, 4, 9)
 NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-BITS = 2**64 - 1
+EMPTY = Memory.empty(SETTINGS, NUM_FEATURES, SEED)
+
+by_validation = pytest.mark.parametrize("has_val", [True, False])
 
 
-def make_graph(
-    num_nodes: int = NUM_NODES, *, seed: int = 0, has_ids: bool = True, kind: str = "dense"
-) -> tuple[GraphView, np.ndarray]:
+def make_graph(num_nodes: int = NUM_NODES, *, seed: int = 0, kind: str = "dense") -> tuple[GraphView, Any]:
     """Communities whose features tell them apart, with noise; and the class of each node."""
     rng = np.random.default_rng(seed)
     y = np.array(CLASSES)[rng.integers(0, 3, num_nodes)]
@@ -42,52 +46,46 @@ def make_graph(
     means = np.eye(len(CLASSES), NUM_FEATURES)[np.searchsorted(CLASSES, y)]
     x = (means + rng.normal(size=(num_nodes, NUM_FEATURES))).astype(np.float32)
     features = torch.from_numpy(x) if kind == "dense" else to_csr(sp.csr_matrix(x * (x > 0.5)))
-    ids = torch.from_numpy(rng.choice(10**12, num_nodes, replace=False)) if has_ids else None
+    ids = torch.from_numpy(rng.choice(10**12, num_nodes, replace=False))
     return GraphView(features, torch.from_numpy(links), ids), y
 
 
-def grow(view: GraphView, seed: int = 1) -> tuple[GraphView, np.ndarray]:
+VIEW, Y = make_graph()
+FOREIGN, _ = make_graph(seed=9)
+
+
+def grow(view: GraphView) -> tuple[GraphView, np.ndarray]:
     """The same nodes with others among them and more edges, renumbered; and where each of them is now."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     old, new = view.num_nodes, view.num_nodes + 40
     order = rng.permutation(new)
     more = torch.from_numpy(rng.normal(size=(40, NUM_FEATURES)).astype(np.float32))
     links = np.concatenate([view.edge_index.numpy(), rng.integers(0, new, (2, 150))], axis=1)
     links = order[links[:, links[0] != links[1]]]
     links = np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
-    place = np.empty(new, np.int64)
-    place[order] = np.arange(new)
-    ids = torch.cat([view.ids, torch.arange(40) + 10**13])  # type: ignore[list-item]
-    x = torch.cat([view.x, more])[torch.from_numpy(place)]
-    return GraphView(x, torch.from_numpy(links), ids[torch.from_numpy(place)]), order[:old]
+    place = torch.from_numpy(np.argsort(order))
+    ids = torch.cat([view.ids, torch.arange(40) + 10**13])
+    return GraphView(torch.cat([view.x, more])[place], torch.from_numpy(links), ids[place]), order[:old]
 
 
-def pick(y: np.ndarray, nodes: Any) -> Labelled:
+def pick(nodes: Any, y: np.ndarray = Y) -> Labelled:
     nodes = np.asarray(nodes, dtype=np.int64)
     return nodes, y[nodes]
 
 
-def new_memory() -> Memory:
-    return Memory(SETTINGS, NUM_FEATURES, SEED)
+def learn(nodes: Any, val: Labelled = NOBODY, *, memory: Memory = EMPTY, view: GraphView = VIEW) -> Memory:
+    return memory.learn(view, pick(nodes), val)
 
 
-def naive_hash(number: int) -> int:
-    """The finaliser of SplitMix64, in whole numbers of Python."""
-    number &= BITS
-    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & BITS
-    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & BITS
-    return number ^ (number >> 31)
+def is_held(view: GraphView, nodes: Any) -> np.ndarray:
+    hashes = hash_nodes(view, np.asarray(nodes)).tolist()
+    return np.array([((number % 2**64) >> 1) % HELD_OUT == 0 for number in hashes], dtype=bool)
 
 
-def signed(number: int) -> int:
-    """The same 64 bits as they are stored."""
-    return number - 2**64 if number >= 2**63 else number
-
-
-def naive_held(view: GraphView, nodes: np.ndarray) -> np.ndarray:
-    return np.array(
-        [(naive_hash(view.ids[node].item()) >> 1) % HELD_OUT == 0 for node in nodes.tolist()], dtype=bool
-    )
+def split(nodes: Any, view: GraphView = VIEW) -> tuple[Labelled, Labelled]:
+    """Nodes that banks may be weighed without, and those that are held out."""
+    nodes, held = np.asarray(nodes), is_held(view, nodes)
+    return pick(nodes[~held]), pick(nodes[held])
 
 
 def naive_sums(view: GraphView, train: Labelled) -> list[ClassSums]:
@@ -112,13 +110,12 @@ def naive_extractors(banks: list[ClassSums]) -> Extractors:
     return Extractors(classes, layers, means, SETTINGS.width, SEED)
 
 
-def naive_weights(extractors: Extractors, view: GraphView, judges: Labelled) -> tuple[np.ndarray, np.ndarray]:
+def naive_weights(extractors: Extractors, view: GraphView, judges: Labelled) -> Weights:
     """Scales and weights by labelled nodes of a graph."""
     evidence = extractors.evidence(view, judges[0])
     scales = np.sqrt((evidence**2).mean(axis=(1, 2)))
-    return scales, fit_weights(
-        evidence / scales[:, None, None], np.searchsorted(extractors.classes, judges[1])
-    )
+    y = np.searchsorted(extractors.classes, judges[1])
+    return scales, fit_weights(evidence / scales[:, None, None], y)
 
 
 def assert_same_sums(found: list[ClassSums], expected: list[ClassSums]) -> None:
@@ -130,486 +127,213 @@ def assert_same_sums(found: list[ClassSums], expected: list[ClassSums]) -> None:
 
 
 def flatten(state: Any) -> dict[str, Any]:
-    """Tensors of a state by path, as lists."""
-    if isinstance(state, torch.Tensor):
-        return {"": (state.dtype, state.tolist())}
-    return {f"{key}/{path}": value for key, part in state.items() for path, value in flatten(part).items()}
+    """All that a state holds, by path."""
+    if isinstance(state, dict):
+        parts = {key: flatten(part) for key, part in state.items()}
+        return {f"{key}/{path}": value for key, part in parts.items() for path, value in part.items()}
+    return {"": (state.dtype, state.tolist()) if isinstance(state, torch.Tensor) else state}
 
 
 def assert_same(first: Memory, second: Memory) -> None:
-    mine, theirs = (flatten(memory.state()) for memory in (first, second))
-    assert mine.keys() == theirs.keys()
-    for path, value in mine.items():
-        assert value == theirs[path], path
+    """Bit for bit, and in answers about known and unknown graphs."""
+    assert flatten(first.state()) == flatten(second.state())
+    for view in (VIEW, FOREIGN):
+        mine, theirs = (memory.extractors(view) for memory in (first, second))
+        assert mine.classes == theirs.classes
+        np.testing.assert_array_equal(mine.weights, theirs.weights)
+        nodes = np.arange(view.num_nodes)
+        np.testing.assert_array_equal(mine.evidence(view, nodes), theirs.evidence(view, nodes))
 
 
-def assert_same_answers(first: Memory, second: Memory, view: GraphView) -> None:
-    nodes = np.arange(view.num_nodes)
-    mine, theirs = (memory.extractors(view) for memory in (first, second))
-    assert mine.classes == theirs.classes
-    np.testing.assert_array_equal(mine.weights, theirs.weights)
-    np.testing.assert_array_equal(mine.evidence(view, nodes), theirs.evidence(view, nodes))
+def reload(memory: Memory) -> Memory:
+    return EMPTY.load(memory.state())
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
-def test_hashes(ids: list[int]) -> None:
-    hashes = module.hash_ids(np.array(ids))
-    assert hashes.tolist() == [signed(naive_hash(number)) for number in ids]
-    assert len(set(hashes.tolist())) == len(set(ids))
+def ask(memory: Memory) -> Memory:
+    assert len(weights_of(memory, FOREIGN)) == len(BANKS)
+    return memory
+
+
+def weights_of(memory: Memory, view: GraphView) -> np.ndarray:
+    return memory.extractors(view).weights
+
+
+# ---------------------------------------------------------------------- what is kept
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 1000, 2**40])
 def test_a_fifth_is_held_out_whatever_the_ids_look_like(step: int) -> None:
-    share = (module._rank(module.hash_ids(np.arange(4000) * step)) % HELD_OUT == 0).mean()
+    share = (module._rank(hash_ids(np.arange(4000) * step)) % HELD_OUT == 0).mean()
     assert abs(share - 0.2) < 0.03
 
 
+@by_validation
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_a_fifth_of_what_is_learned_is_kept_apart(kind: str) -> None:
+def test_sums_and_remembered_nodes(kind: str, has_val: bool) -> None:
+    """Validation nodes are remembered; where there are none, a fifth of what is learned is kept apart."""
     view, y = make_graph(kind=kind)
-    train = pick(y, range(0, NUM_NODES, 2))
-    memory = new_memory()
-    memory.learn(view, train, NOBODY)
-    is_held = naive_held(view, train[0])
-    assert 5 < is_held.sum() < 30
+    train, val = pick(range(0, 120, 2), y), pick(range(120, 150), y) if has_val else NOBODY
+    memory = EMPTY.learn(view, train, val)
+    held = is_held(view, train[0]) & (not has_val)
+    assert has_val or 5 < held.sum() < 30
     assert memory.counts == {label: int((train[1] == label).sum()) for label in CLASSES}
-    assert_same_sums(memory.kept.learned, naive_sums(view, (train[0][~is_held], train[1][~is_held])))
-    assert_same_sums(memory.kept.held_out, naive_sums(view, (train[0][is_held], train[1][is_held])))
-    ids = view.ids[torch.from_numpy(train[0][is_held])].tolist()
-    expected = sorted(
-        [signed(naive_hash(number)), label, 1]
-        for number, label in zip(ids, train[1][is_held].tolist(), strict=True)
-    )
-    assert memory.kept.remembered.tolist() == expected
+    assert_same_sums(memory.kept.learned, naive_sums(view, pick(train[0][~held], y)))
+    assert_same_sums(memory.kept.held_out, naive_sums(view, pick(train[0][held], y)))
+    nodes, labels = val if has_val else pick(train[0][held], y)
+    rows = zip(hash_nodes(view, nodes).tolist(), labels.tolist(), strict=True)
+    assert memory.kept.remembered.tolist() == sorted([*row, int(not has_val)] for row in rows)
 
 
-def test_validation_nodes_are_remembered_and_never_learned() -> None:
-    view, y = make_graph()
-    train, val = pick(y, range(60)), pick(y, range(60, 100))
-    memory = new_memory()
-    memory.learn(view, train, val)
-    assert memory.counts == {label: int((train[1] == label).sum()) for label in CLASSES}
-    assert_same_sums(memory.kept.learned, naive_sums(view, train))
-    assert not memory.kept.held_out[0].counts
-    ids = view.ids[60:100].tolist()
-    expected = sorted(
-        [signed(naive_hash(number)), label, 0] for number, label in zip(ids, val[1].tolist(), strict=True)
-    )
-    assert memory.kept.remembered.tolist() == expected
-
-
-def test_answers_use_all_nodes_and_weights_only_those_held_out() -> None:
-    view, y = make_graph()
-    train = pick(y, range(120))
-    memory = new_memory()
-    memory.learn(view, train, NOBODY)
-    is_held = naive_held(view, train[0])
-    found = memory.extractors(view)
-    answers = naive_extractors(naive_sums(view, train))
-    for mine, theirs in zip(found.layers, answers.layers, strict=True):
-        np.testing.assert_array_equal(mine.weight, theirs.weight)
-        np.testing.assert_array_equal(mine.bias, theirs.bias)
-    for mine, theirs in zip(found.means, answers.means, strict=True):
-        np.testing.assert_array_equal(mine.vectors, theirs.vectors)
-    judged = naive_extractors(naive_sums(view, (train[0][~is_held], train[1][~is_held])))
-    scales, weights = naive_weights(judged, view, (train[0][is_held], train[1][is_held]))
-    np.testing.assert_allclose(found.scales, scales, rtol=1e-5)
-    np.testing.assert_allclose(found.weights, weights, atol=0.02 * weights.max())
-    assert np.ptp(weights) > 0.1 * weights.max()
-
-
-@pytest.mark.parametrize("has_val", [True, False])
-def test_remembered_nodes_are_found_again_in_a_graph_that_has_grown(has_val: bool) -> None:
-    view, y = make_graph()
-    later, place = grow(view)
-    train, val = pick(y, range(100)), pick(y, range(100, 140)) if has_val else NOBODY
-    memory = new_memory()
-    memory.learn(view, train, val)
-    is_held = naive_held(view, train[0]) & (not has_val)
-    judged = naive_extractors(naive_sums(view, (train[0][~is_held], train[1][~is_held])))
-    judges = val if has_val else (train[0][is_held], train[1][is_held])
-    before = memory.extractors(view).weights.copy()
-    scales, weights = naive_weights(judged, later, (place[judges[0]], judges[1]))
-    found = memory.extractors(later)
-    np.testing.assert_allclose(found.scales, scales, rtol=1e-5)
-    np.testing.assert_allclose(found.weights, weights, atol=0.02 * weights.max())
-    assert np.abs(before - weights).max() > 0.1 * weights.max()
-    np.testing.assert_array_equal(memory.extractors(view).weights, before)
-
-
-def test_some_of_the_remembered_nodes_are_gone() -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    memory.learn(view, pick(y, range(100)), pick(y, range(100, 150)))
-    part = GraphView(view.x[:130], torch.zeros(2, 0).long(), view.ids[:130])
-    judged = naive_extractors(naive_sums(view, pick(y, range(100))))
-    _, weights = naive_weights(judged, part, pick(y, range(100, 130)))
-    np.testing.assert_allclose(memory.extractors(part).weights, weights, atol=0.02 * weights.max())
-
-
-def test_where_none_is_found_the_latest_graph_counts() -> None:
-    view, y = make_graph()
-    foreign, _ = make_graph(seed=9)
-    memory, other = new_memory(), new_memory()
-    memory.learn(view, pick(y, range(100)), NOBODY)
-    other.learn(view, pick(y, range(100)), NOBODY)
-    expected = other.extractors(view).weights.copy()
-    np.testing.assert_array_equal(memory.extractors(foreign).weights, expected)
-    assert memory.last is not None
-    np.testing.assert_array_equal(memory.last[1], expected)
-
-
-def test_of_each_class_only_so_many_judge() -> None:
-    view, y = make_graph(400)
-    memory = new_memory()
-    val = pick(y, range(100, 400))
-    memory.learn(view, pick(y, range(100)), val)
-    assert np.bincount(val[1]).max() > WEIGHED_BY + 20
-    chosen: list[int] = []
-    for label in CLASSES:
-        members = val[0][val[1] == label].tolist()
-        by_hash = sorted(members, key=lambda node: naive_hash(view.ids[node].item()))
-        chosen += by_hash[:WEIGHED_BY]
-    nodes, labels = memory._find(view)
-    assert sorted(nodes.tolist()) == sorted(chosen)
-    assert labels.tolist() == y[nodes].tolist()
-
-
-def test_without_remembered_nodes_banks_weigh_the_same() -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    nodes = np.flatnonzero(~naive_held(view, np.arange(100)))
-    memory.learn(view, pick(y, nodes), NOBODY)
-    assert_same_sums(memory._add_up().learned, naive_sums(view, pick(y, nodes)))
-    assert memory.kept.remembered.shape == (0, 3)
-    found = memory.extractors(view)
-    np.testing.assert_allclose(found.weights, PRIOR / len(BANKS))
-    sums = memory.kept.learned
-    at_means = found.layers[0](sums[0].means(list(CLASSES))[1].astype(np.float32))
-    at_means -= at_means.mean(axis=1, keepdims=True)
-    assert found.scales[0] == pytest.approx(np.sqrt((at_means**2).mean()))
-    cosines = found.means[1].directions @ found.means[1].directions.T
-    cosines -= cosines.mean(axis=1, keepdims=True)
-    assert found.scales[4] == pytest.approx(np.sqrt((cosines**2).mean()))
-
-
-def test_a_class_alone_in_view_weighs_banks_as_well() -> None:
-    """As in a stream of single classes with edges within a task."""
-    view, y = make_graph()
-    memory = new_memory()
-    memory.learn(view, pick(y, range(80)), pick(y, range(80, 130)))
-    nodes = np.flatnonzero(y == 9)
-    alone = GraphView(view.x[nodes], torch.zeros(2, 0, dtype=torch.int64), view.ids[nodes])
-    found = memory.extractors(alone).weights.copy()
-    assert not np.array_equal(found, memory.extractors(view).weights)
-    assert found.sum() > 0
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-def test_small_fits_are_added_up_later(at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    view, y = make_graph()
-    train = pick(y, np.random.default_rng(0).permutation(120))
-    if not at_once:
-        monkeypatch.setattr(module, "SMALL_FIT", 0)
-    whole = new_memory()
-    whole.learn(view, train, NOBODY)
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide slots are sparse, however full they are."""
+    view, empty = VIEW, EMPTY
+    if is_wide:
+        x = np.zeros((NUM_NODES, 2100), np.float32)
+        x[:, :NUM_FEATURES] = VIEW.x.numpy()
+        x[100:, :1500] += 1
+        view = GraphView(to_csr(sp.csr_matrix(x)), VIEW.edge_index, VIEW.ids)
+        empty = Memory.empty(SETTINGS, 2100, SEED)
+    nodes = np.random.default_rng(0).permutation(120)
+    wholes = [learn(nodes, memory=empty, view=view)]
     monkeypatch.setattr(module, "SMALL_FIT", 40)
     monkeypatch.setattr(module, "NODES_AT_ONCE", 70)
-    memory = new_memory()
-    pending = []
-    for at in range(0, 120, 20):
-        memory.learn(view, (train[0][at : at + 20], train[1][at : at + 20]), NOBODY)
-        pending.append(sum(len(part[1]) for part in memory.kept.pending))
+    wholes.append(learn(nodes, memory=empty, view=view))
+    assert [len(whole._kept.pending) for whole in wholes] == [1, 0]
+    memory, pending = empty, []
+    for part in np.split(nodes, 6):
+        memory = learn(part, memory=memory, view=view)
+        pending.append(sum(len(fit.y) for fit in memory._kept.pending))
     assert pending == [20, 40, 60, 80, 0, 20]  # added up when more than 70 are waiting
-    assert_same(memory, whole)
-    assert not memory.kept.pending
-    assert_same_answers(memory, whole, view)
-
-
-def test_many_nodes_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    view, y = make_graph()
-    whole, memory = new_memory(), new_memory()
-    whole.learn(view, pick(y, range(120)), NOBODY)
-    monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "NODES_AT_ONCE", 50)
-    memory.learn(view, pick(y, range(120)), NOBODY)
-    assert not memory.kept.pending
-    assert_same(memory, whole)
-
-
-def test_small_fits_of_wide_features_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There slots are sparse, however full they are."""
-    dense, y = make_graph()
-    x = np.zeros((NUM_NODES, 2100), np.float32)
-    x[:, :NUM_FEATURES] = dense.x.numpy()
-    x[100:, :1500] += 1
-    view = GraphView(to_csr(sp.csr_matrix(x)), torch.zeros(2, 0).long(), dense.ids)
-    whole, memory = (Memory(SETTINGS, 2100, SEED) for _ in range(2))
-    parts = [range(60), range(60, 100), range(100, 150)]
-    for nodes in parts:
-        memory.learn(view, pick(y, nodes), NOBODY)
-    kinds = [sp.issparse(fit[-1]) for fit, _, _ in memory.kept.pending]
-    assert kinds == [True, True, True]
-    monkeypatch.setattr(module, "SMALL_FIT", 0)
-    whole.learn(view, pick(y, range(150)), NOBODY)
-    assert_same(memory, whole)
-
-
-@pytest.mark.parametrize("has_val", [True, False])
-def test_the_order_of_arrival_does_not_matter(has_val: bool) -> None:
-    view, y = make_graph()
-    memories = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        train, val = rng.permutation(110), 110 + rng.permutation(40)
-        memory = new_memory()
-        cuts, val_cuts = np.sort(rng.integers(0, 110, 3)), np.sort(rng.integers(0, 40, 3))
-        for part, val_part in zip(np.split(train, cuts), np.split(val, val_cuts), strict=True):
-            # where there are validation nodes at all, every fit has one
-            judges = np.append(val_part, 110) if has_val else np.zeros(0, np.int64)
-            memory.learn(view, pick(y, part), pick(y, judges))
-        memories.append(memory)
-    for memory in memories[1:]:
-        assert_same(memory, memories[0])
-        assert_same_answers(memory, memories[0], view)
-
-
-@pytest.mark.parametrize("has_ids", [True, False])
-def test_unlearned_nodes_leave_no_trace(has_ids: bool) -> None:
-    view, y = make_graph(has_ids=has_ids)
-    leaves = np.sort(np.random.default_rng(0).choice(120, 50, replace=False))
-    stays = np.setdiff1d(np.arange(120), leaves)
-    memory, expected = new_memory(), new_memory()
-    memory.learn(view, pick(y, range(120)), NOBODY)
-    memory.extractors(view)
-    memory.unlearn(view, pick(y, leaves))
-    expected.learn(view, pick(y, stays), NOBODY)
-    assert_same(memory, expected)
-    assert_same_answers(memory, expected, view)
-
-
-def test_a_class_is_unlearned() -> None:
-    view, y = make_graph()
-    memory, expected = new_memory(), new_memory()
-    nodes = np.arange(120)
-    memory.learn(view, pick(y, nodes), NOBODY)
-    memory.unlearn(view, pick(y, nodes[y[nodes] == 4]))
-    expected.learn(view, pick(y, nodes[y[nodes] != 4]), NOBODY)
-    assert list(memory.counts) == [3, 9]
-    assert_same(memory, expected)
-
-
-def test_only_what_was_learned_can_be_unlearned() -> None:
-    view, y = make_graph()
-    memory, untouched = new_memory(), new_memory()
-    for each in (memory, untouched):
-        each.learn(view, pick(y, range(40)), NOBODY)
-    empty = GraphView(0 * view.x, view.edge_index, view.ids)
-    wrong = np.where(y == 3, 4, 3)
-    for graph, nodes in [
-        (view, pick(wrong, range(40))),
-        (view, pick(y, range(0, 150))),
-        (view, (np.arange(5), np.full(5, 77))),
-        (empty, pick(y, range(40))),  # as many as were learned, and too little
-    ]:
-        with pytest.raises(DataError, match="were not learned"):
-            memory.unlearn(graph, nodes)
-    assert_same(memory, untouched)
-    nothing = new_memory()
-    nothing.learn(empty, pick(y, range(120)), NOBODY)
-    with pytest.raises(DataError, match="were not learned"):
-        nothing.unlearn(view, pick(y, range(20)))  # fewer nodes than were learned, and yet too much
-    nothing.unlearn(empty, pick(y, range(20)))
-    assert sum(nothing.counts.values()) == 100
+    assert sp.issparse(memory._kept.pending[0].rows[-1]) == is_wide
+    for whole in wholes:
+        assert flatten(memory.state()) == flatten(whole.state())
+    assert not memory._kept.pending
 
 
 def test_nodes_are_remembered_as_often_as_they_can_be_unlearned() -> None:
     """Held-out nodes as often as they were learned, validation nodes once."""
-    view, y = make_graph()
-    train, val = pick(y, range(60)), pick(y, range(60, 90))
-    memory, once = new_memory(), new_memory()
-    for each, times in ((memory, 2), (once, 1)):
-        for _ in range(times):
-            each.learn(view, train, NOBODY)
-            each.learn(view, NOBODY, val)
-    held = int(naive_held(view, train[0]).sum())
-    assert np.bincount(memory.kept.remembered[:, 2]).tolist() == [30, 2 * held]
-    memory.unlearn(view, train)
-    assert_same(memory, once)
-    memory.merge(once)
-    assert np.bincount(memory.kept.remembered[:, 2]).tolist() == [30, 2 * held]
+    train, val = pick(range(60)), pick(range(60, 90))
+    once = learn(train[0]).learn(VIEW, NOBODY, val)
+    twice = learn(train[0], memory=once).learn(VIEW, NOBODY, val)
+    held = int(is_held(VIEW, train[0]).sum())
+    assert np.bincount(twice.kept.remembered[:, 2]).tolist() == [30, 2 * held]
+    assert_same(twice.unlearn(VIEW, train), once)
+    assert np.bincount(once.merge(once).kept.remembered[:, 2]).tolist() == [30, 2 * held]
+    left = once.drop_validation(VIEW, once.kept.remembered[once.kept.remembered[:, 2] == 0][:10])
+    assert np.bincount(left.kept.remembered[:, 2]).tolist() == [20, held]
+    assert_same(once.learn_again(VIEW, train), once)
 
 
-def test_weights_of_another_graph_leave_no_trace() -> None:
-    """Where nothing is known, banks weigh the same, whatever was asked before."""
-    view, y = make_graph()
-    foreign, _ = make_graph(seed=9)
-    first, second = new_memory(), new_memory()
-    for memory in (first, second):
-        memory.learn(view, pick(y, range(100)), NOBODY)
-        latest, _ = make_graph(seed=2)
-        memory.learn(latest, pick(y, np.flatnonzero(~naive_held(latest, np.arange(9)))), NOBODY)
-    assert np.ptp(first.extractors(view).weights) > 0
-    assert_same_answers(first, second, foreign)
-    np.testing.assert_allclose(first.extractors(foreign).weights, PRIOR / len(BANKS))
-
-
-def test_validation_nodes_stay_when_the_others_are_unlearned() -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    memory.learn(view, pick(y, range(60)), pick(y, range(60, 90)))
-    memory.unlearn(view, pick(y, range(20)))
-    assert len(memory.kept.remembered) == 30
-    assert sum(memory.counts.values()) == 40
-
-
-@pytest.mark.parametrize("way", ["unlearn", "forget"])
-def test_nothing_is_left(way: str) -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    memory.learn(view, pick(y, range(40)), NOBODY)
-    if way == "unlearn":
-        memory.unlearn(view, pick(y, range(40)))
-    else:
-        for label in CLASSES:
-            memory.forget_class(label)
-    assert memory.counts == {}
-    pickle.dumps(memory)
-    assert "learned" not in memory.state()
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-def test_merged_it_is_as_if_learned_here(order: tuple[int, ...]) -> None:
-    view, y = make_graph()
-    parts = [range(50), range(50, 90), range(90, 140)]
-    whole, merged = new_memory(), new_memory()
-    for part in parts:
-        whole.learn(view, pick(y, part), NOBODY)
-    apart = []
-    for part in parts:
-        apart.append(new_memory())
-        apart[-1].learn(view, pick(y, part), NOBODY)
-        apart[-1].extractors(view)
-    for at in order:
-        before = flatten(apart[at].state())
-        merged.merge(apart[at])
-        assert flatten(apart[at].state()) == before
-    assert merged.counts == whole.counts
-    assert_same_sums(merged.kept.learned, whole._add_up().learned)
-    assert_same_sums(merged.kept.held_out, whole.kept.held_out)
-    np.testing.assert_array_equal(merged.kept.remembered, whole.kept.remembered)
-    assert_same_answers(merged, whole, view)
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_weights_of_the_latest_graph_are_merged(asked: bool) -> None:
-    view, y = make_graph()
-    foreign, _ = make_graph(seed=9)
-    first, merged = new_memory(), new_memory()
-    first.learn(view, pick(y, range(100)), NOBODY)
-    if asked:
-        first.extractors(foreign)
-    merged.merge(first)
-    found = merged.extractors(foreign).weights.copy()
-    np.testing.assert_array_equal(found, first.extractors(foreign).weights)
-
-
-@pytest.mark.parametrize("has_ids", [True, False])
-def test_a_forgotten_class_is_in_no_answer(has_ids: bool) -> None:
-    view, y = make_graph(has_ids=has_ids)
-    memory, whole = new_memory(), new_memory()
-    for each in (memory, whole):
-        each.learn(view, pick(y, range(80)), NOBODY if has_ids else pick(y, range(80, 120)))
-    memory.forget_class(4)
+def test_a_forgotten_class_is_in_no_answer() -> None:
+    whole = learn(range(80))
+    memory = whole.forget_class(4)
     assert memory.counts == {label: whole.counts[label] for label in (3, 9)}
-    assert memory.extractors(view).classes == [3, 9]
     assert set(memory.kept.remembered[:, 1].tolist()) == {3, 9}
-    for mine, theirs in zip(memory.kept.learned, whole._add_up().learned, strict=True):
+    for mine, theirs in zip(memory.kept.learned, whole.kept.learned, strict=True):
         assert sorted(mine.sums) == [3, 9]
         np.testing.assert_array_equal(mine.sums[9], theirs.sums[9])
         np.testing.assert_array_equal(mine.gram, theirs.gram)
-    accuracy = memory.extractors(view).evidence(view, np.arange(150))[2].argmax(axis=1)
-    known = y != 4
-    assert (np.array([3, 9])[accuracy] == y)[known].mean() > 0.8
+    found = memory.extractors(VIEW)
+    predicted = np.array(found.classes)[found.evidence(VIEW, np.arange(150))[2].argmax(axis=1)]
+    assert (predicted == Y)[Y != 4].mean() > 0.8
+    for label in (3, 9):
+        memory = memory.forget_class(label)
+    assert memory.counts == {}
+    assert "learned" not in pickle.loads(pickle.dumps(memory)).state()
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_what_is_interrupted_is_undone(error: type[BaseException]) -> None:
-    view, y = make_graph()
-    later, _ = grow(view)
-    memory, untouched = new_memory(), new_memory()
-    for each in (memory, untouched):
-        each.learn(view, pick(y, range(40)), NOBODY)
-        each.extractors(view)
-
-    def fail() -> None:
-        with memory.undone_on_error():
-            memory.learn(later, (np.arange(150), np.repeat([3, 100], 75)), NOBODY)
-            memory.extractors(later)
-            memory.forget_class(9)
-            raise error
-
-    with pytest.raises(error):
-        fail()
-    assert_same(memory, untouched)
-    assert_same_answers(memory, untouched, view)
-    with memory.undone_on_error():
-        memory.learn(view, pick(y, range(40, 80)), NOBODY)
-    assert sum(memory.counts.values()) == 80
+CHANGES: dict[str, Callable[[Memory], Memory]] = {
+    "learn": lambda memory: learn(range(80, 90), memory=memory),
+    "learn in another graph": lambda memory: learn(range(80, 90), memory=memory, view=FOREIGN),
+    "unlearn": lambda memory: memory.unlearn(VIEW, pick(range(30))),
+    "learn again": lambda memory: memory.learn_again(VIEW, pick(range(40))),
+    "drop validation": lambda memory: memory.drop_validation(VIEW, memory.kept.remembered[:0]),
+    "forget a class": lambda memory: memory.forget_class(4),
+    "merge": lambda memory: memory.merge(learn(range(90, 120))),
+    "merge into another": lambda memory: learn(range(90, 120)).merge(memory),
+}
 
 
-@pytest.mark.parametrize("asked", [True, False])
-@pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
-def test_state_is_everything(case: str, asked: bool) -> None:
-    view, y = make_graph()
-    foreign, _ = make_graph(seed=9)
-    memory = new_memory()
-    has_val = case == "validation"
-    nodes = np.arange(80)
-    if case == "only held out":
-        nodes = nodes[naive_held(view, nodes)]
-    memory.learn(view, pick(y, nodes), pick(y, range(80, 130)) if has_val else NOBODY)
-    if asked:
-        memory.extractors(view)
-    state = memory.state()
-    again = new_memory()
-    again.load(state)
-    assert_same(again, memory)
-    for graph in (view, foreign):
-        assert_same_answers(again, memory, graph)
-    memory.learn(view, pick(y, range(130, 150)), NOBODY)
-    again.learn(view, pick(y, range(130, 150)), NOBODY)
-    assert_same(again, memory)
-    third = new_memory()
-    third.load(state)  # which neither of them has changed
-    assert third.counts == {label: int((y[nodes] == label).sum()) for label in CLASSES}
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_memory_never_changes(change: str) -> None:
+    memory = learn(range(80))
+    CHANGES[change](memory)
+    assert_same(memory, learn(range(80)))
 
 
-@pytest.mark.parametrize("has_ids", [True, False])
-@pytest.mark.parametrize("asked", [True, False])
-def test_no_graph_is_pickled(has_ids: bool, asked: bool) -> None:
-    view, y = make_graph(has_ids=has_ids)
-    memory = new_memory()
-    memory.learn(view, pick(y, range(80)), NOBODY if has_ids else pick(y, range(80, 130)))
-    if asked:
-        memory.extractors(view).evidence(view, np.arange(10))
-    stored = pickle.dumps(memory)
-    assert b"GraphView" in pickle.dumps(view)
-    assert b"GraphView" not in stored
-    for again in (pickle.loads(stored), copy.deepcopy(memory)):
-        assert_same(again, memory)
-        assert_same_answers(again, memory, view)
-        foreign, _ = make_graph(seed=9)
-        assert_same_answers(again, memory, foreign)
+# ---------------------------------------------------------------------- how banks are weighed
+
+
+@by_validation
+def test_answers_use_all_nodes_and_weights_only_those_held_out(has_val: bool) -> None:
+    """Weights are those in the graph asked about, which has grown."""
+    later, place = grow(VIEW)
+    val = pick(range(100, 140)) if has_val else NOBODY
+    memory = learn(range(100), val)
+    learned, judges = (pick(range(100)), val) if has_val else split(range(100))
+    answers, judged = (naive_extractors(naive_sums(VIEW, part)) for part in (pick(range(100)), learned))
+    before = weights_of(memory, VIEW).copy()
+    for view, places in ((VIEW, judges[0]), (later, place[judges[0]])):
+        found = memory.extractors(view)
+        for mine, theirs in zip(found.layers, answers.layers, strict=True):
+            np.testing.assert_array_equal(mine.weight, theirs.weight)
+            np.testing.assert_array_equal(mine.bias, theirs.bias)
+        for mine, theirs in zip(found.means, answers.means, strict=True):
+            np.testing.assert_array_equal(mine.vectors, theirs.vectors)
+        scales, weights = naive_weights(judged, view, (places, judges[1]))
+        np.testing.assert_allclose(found.scales, scales, rtol=1e-5)
+        np.testing.assert_allclose(found.weights, weights, atol=0.02 * weights.max())
+    assert np.abs(before - weights).max() > 0.1 * weights.max()
+    np.testing.assert_array_equal(weights_of(memory, VIEW), before)
+
+
+def test_judges_are_in_view_and_few_of_each_class() -> None:
+    view, y = make_graph(400)
+    val = pick(range(100, 400), y)
+    memory = EMPTY.learn(view, pick(range(100), y), val)
+    assert np.bincount(val[1]).max() > WEIGHED_BY + 20
+    for count in (400, 160):
+        part = GraphView(view.x[:count], torch.zeros(2, 0).long(), view.ids[:count])
+        chosen: list[int] = []
+        for label in CLASSES:
+            members = [node for node in range(100, count) if y[node] == label]
+            ranks = module._rank(hash_nodes(view, np.array(members))).tolist()
+            chosen += [node for _, node in sorted(zip(ranks, members, strict=True))][:WEIGHED_BY]
+        nodes, labels = memory._find(part)
+        assert sorted(nodes.tolist()) == sorted(chosen)
+        assert labels.tolist() == y[nodes].tolist()
+
+
+def test_a_class_alone_in_view_weighs_banks_as_well() -> None:
+    """As in a stream of single classes with edges within a task."""
+    memory, nodes = learn(range(80), pick(range(80, 130))), np.flatnonzero(Y == 9)
+    alone = GraphView(VIEW.x[nodes], torch.zeros(2, 0, dtype=torch.int64), VIEW.ids[nodes])
+    assert not np.array_equal(weights_of(memory, alone), weights_of(memory, VIEW))
+    assert weights_of(memory, alone).sum() > 0
+
+
+def test_without_remembered_nodes_banks_weigh_the_same() -> None:
+    memory = learn(split(range(100))[0][0])
+    assert memory.kept.remembered.shape == (0, 3)
+    found, sums = memory.extractors(VIEW), memory.kept.learned
+    np.testing.assert_allclose(found.weights, PRIOR / len(BANKS))
+    at_means = found.layers[0](sums[0].means(list(CLASSES))[1].astype(np.float32))
+    cosines = found.means[1].directions @ found.means[1].directions.T
+    for bank, part in ((0, at_means), (4, cosines)):
+        centred = part - part.mean(axis=1, keepdims=True)
+        assert found.scales[bank] == pytest.approx(np.sqrt((centred**2).mean()))
+
+
+def test_one_class_only() -> None:
+    found = learn(np.flatnonzero(Y == 9)).extractors(VIEW)
+    assert found.classes == [9]
+    np.testing.assert_array_equal(found.evidence(VIEW, np.arange(4)), np.zeros((len(BANKS), 4, 1)))
 
 
 def test_typical_evidence_is_of_size_1() -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    assert memory.typical_evidence() == []
-    memory.learn(view, pick(y, range(80)), NOBODY)
-    found = memory.typical_evidence()
+    assert EMPTY.typical_evidence() == []
+    found = learn(range(80)).typical_evidence()
     assert [part.shape for part in found] == [(3, 3)] * 3
     for part in found:
         np.testing.assert_allclose(part.sum(axis=1), 0, atol=1e-6)
@@ -617,10 +341,61 @@ def test_typical_evidence_is_of_size_1() -> None:
         assert (part.argmax(axis=1) == [0, 1, 2]).all()  # a class mean speaks for its class
 
 
-def test_one_class_only() -> None:
-    view, y = make_graph()
-    memory = new_memory()
-    memory.learn(view, pick(y, np.flatnonzero(y == 9)), NOBODY)
-    found = memory.extractors(view)
-    assert found.classes == [9]
-    np.testing.assert_array_equal(found.evidence(view, np.arange(4)), np.zeros((len(BANKS), 4, 1)))
+# ---------------------------------------------------------------------- graphs without remembered nodes
+
+
+def test_the_graph_of_the_latest_change_counts() -> None:
+    memory = learn(range(100))
+    expected = weights_of(learn(range(100)), VIEW)
+    assert np.ptp(expected) > 0
+    np.testing.assert_array_equal(weights_of(memory, FOREIGN), expected)
+    fewer = memory.unlearn(VIEW, pick(range(50)))
+    np.testing.assert_array_equal(weights_of(fewer, FOREIGN), weights_of(learn(range(50, 100)), VIEW))
+    for stays in (memory.forget_class(4), EMPTY.merge(memory), memory.merge(EMPTY)):
+        np.testing.assert_array_equal(weights_of(stays, FOREIGN), expected)
+    nobody, _ = make_graph(seed=2)
+    latest = learn(split(range(9), nobody)[0][0], memory=memory, view=nobody)
+    np.testing.assert_allclose(weights_of(latest, FOREIGN), PRIOR / len(BANKS))
+    assert np.ptp(weights_of(latest, VIEW)) > 0
+    np.testing.assert_allclose(weights_of(memory.without_last(), FOREIGN), PRIOR / len(BANKS))
+
+
+@pytest.mark.parametrize("pause", [reload, copy.deepcopy, ask])
+@pytest.mark.parametrize("change", CHANGES)
+def test_weights_do_not_depend_on_pauses(change: str, pause: Callable[[Memory], Memory]) -> None:
+    """Nor does anything else depend on whether a memory was saved, or asked, before it was changed."""
+    assert_same(CHANGES[change](pause(learn(range(80)))), CHANGES[change](learn(range(80))))
+
+
+def test_weights_that_were_found_are_not_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = learn(range(100))
+    expected, again, changed = weights_of(memory, VIEW), reload(memory), reload(memory.forget_class(4))
+    monkeypatch.setattr(Extractors, "weigh", lambda *_: pytest.fail("weighed"))
+    np.testing.assert_array_equal(weights_of(again, VIEW), expected)
+    with pytest.raises(pytest.fail.Exception):  # other nodes are learned now
+        weights_of(changed, VIEW)
+
+
+# ---------------------------------------------------------------------- state
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
+def test_state_is_everything(case: str, asked: bool) -> None:
+    nodes = split(range(80))[1][0] if case == "only held out" else np.arange(80)
+    memory = learn(nodes, pick(range(80, 130)) if case == "validation" else NOBODY)
+    if asked:
+        memory.extractors(VIEW).evidence(VIEW, np.arange(10))
+    state, stored = memory.state(), pickle.dumps(memory)
+    assert b"GraphView" in pickle.dumps(VIEW)
+    assert b"GraphView" not in stored
+    again = EMPTY.load(state)
+    again.load_solved(memory.solved_state())
+    for other in (again, EMPTY.load(state), pickle.loads(stored), copy.deepcopy(memory)):
+        assert_same(other, memory)
+        tensors = [part for part in flatten(state).values() if isinstance(part, tuple)]
+        assert other.num_stored == sum(np.size(values) for _, values in tensors)
+        more = learn(range(130, 150), memory=other)
+        assert_same(more, learn(range(130, 150), memory=memory))
+    third = EMPTY.load(state)  # which nothing has changed
+    assert third.counts == {label: int((Y[nodes] == label).sum()) for label in CLASSES}

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,6 @@ class Extractors:
         seed: Draws them.
         scales: The usual size of each bank's evidence, by which it is divided.
         weights: What each bank weighs.
-        usual: Scales and weights where there are no remembered nodes.
 
     Shapes:
         - ``scales``, ``weights``: ``[num_banks]``
@@ -131,10 +130,7 @@ class Extractors:
     seed: int
     scales: np.ndarray = field(default_factory=lambda: np.ones(len(BANKS)))
     weights: np.ndarray = field(default_factory=lambda: np.full(len(BANKS), PRIOR / len(BANKS)))
-    usual: Weights = field(
-        default_factory=lambda: (np.ones(len(BANKS)), np.full(len(BANKS), PRIOR / len(BANKS)))
-    )
-    _nearby: tuple[GraphView, np.ndarray] | None = None
+    _nearby: dict[GraphView, np.ndarray] = field(default_factory=dict)
 
     def evidence(self, view: GraphView, nodes: np.ndarray, *, to_weigh: bool = False) -> np.ndarray:
         """Evidence of each bank, centred over the classes and scaled ``[num_banks, len(nodes), C]``.
@@ -169,12 +165,13 @@ class Extractors:
         slots = see(view)
         if is_few:
             return slots.average(NEARBY_HOPS, nodes, lambda near: self._far_layer(view, near))
-        if self._nearby is None or self._nearby[0] is not view:
+        if view not in self._nearby:
             found = self._far_layer(view, np.arange(view.num_nodes))
             for _ in range(NEARBY_HOPS):
                 found = slots.adjacency @ found
-            self._nearby = view, found
-        return np.asarray(self._nearby[1][nodes])
+            self._nearby.clear()
+            self._nearby[view] = found
+        return np.asarray(self._nearby[view][nodes])
 
     def nearby_shares(self, view: GraphView, node: int) -> tuple[np.ndarray, np.ndarray]:
         """Nodes nearby ``[n]``, and what each adds to the evidence of that bank before scaling ``[n, C]``."""
@@ -209,15 +206,13 @@ class Extractors:
         Returns:
             Scales and weights.
         """
-        self.scales = np.ones(len(BANKS))
-        evidence = self.evidence(view, nodes, to_weigh=True)
-        self.scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
-        self.weights = fit_weights(evidence / self.scales[:, None, None], y)
-        return self.scales, self.weights
+        evidence = replace(self, scales=np.ones(len(BANKS))).evidence(view, nodes, to_weigh=True)
+        scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
+        return scales, fit_weights(evidence / scales[:, None, None], y)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph that was last asked about."""
-        return {**self.__dict__, "_nearby": None}
+        return {**self.__dict__, "_nearby": {}}
 
     def restrict(self, classes: list[int]) -> Extractors:
         """The same extractors for some of the classes."""
@@ -241,11 +236,6 @@ class Extractors:
             "seed": self.seed,
             **{key: torch.from_numpy(value.copy()) for key, value in arrays.items()},
         }
-
-    def usual_state(self) -> dict[str, Any]:
-        """The same with scales and weights for no graph in particular."""
-        scales, weights = (torch.from_numpy(part.copy()) for part in self.usual)
-        return {**self.state(), "scales": scales, "weights": weights}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Extractors:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, Extractors
-from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
-from hpn.learners.hpn.task_extractor import TaskExtractor
-from hpn.nn.encoder import STEPS, recent_signs, see, slot_bits
+from hpn.learners.hpn.solved import ASKED, Evidence, Name, SolvedNetwork
+from hpn.nn.encoder import STEPS, is_csr, recent_signs, see, slot_bits
 from hpn.streams import GraphView
 
 SHOWN = 5
@@ -115,23 +114,17 @@ class Explanation:
             lines[0] += f"; next {self.runner_up} ({self.runner_up_probability:.0%})"
         for slot in self.slots:
             speaks = "are neutral" if slot.speaks_for is None else f"speak for {slot.speaks_for}"
-            against = "" if slot.runner_up is None else f", {slot.runner_up:+.2f} for {self.runner_up}"
-            lines.append(f"  {slot.slot:<18} {speaks}: {slot.predicted:+.2f} for {self.predicted}{against}")
+            other = "" if slot.runner_up is None else f", {slot.runner_up:+.2f} for {self.runner_up}"
+            lines.append(f"  {slot.slot:<18} {speaks}: {slot.predicted:+.2f} for {self.predicted}{other}")
+        over = f"that matter most, for {self.predicted} over {self.runner_up}"
         for what, shares in (("neighbours", self.neighbors), ("its features", self.features)):
-            if shares:
-                listed = ", ".join(map(str, shares))
-                lines.append(
-                    f"  {what} that matter most, for {self.predicted} over {self.runner_up}: {listed}"
-                )
+            lines += [f"  {what} {over}: {', '.join(map(str, shares))}"] if shares else []
         for bank in self.banks:
             other = "" if bank.runner_up_prototype is None else f" (next: {bank.runner_up_prototype:+d})"
-            lines.append(
-                f"  atomic prototype {bank.prototype:+d}{other}: {bank.bank}, weight {bank.weight:.0%}"
-            )
-        lines.append(
-            f"  node-level prototype {self.node_prototype:+d}, class-level {self.class_prototype:+d}"
-        )
-        return "\n".join(lines)
+            matched = f"atomic prototype {bank.prototype:+d}{other}"
+            lines.append(f"  {matched}: {bank.bank}, weight {bank.weight:.0%}")
+        upper = f"{self.node_prototype:+d}, class-level {self.class_prototype:+d}"
+        return "\n".join([*lines, f"  node-level prototype {upper}"])
 
 
 def explain(
@@ -150,155 +143,130 @@ def explain(
         name: The label of a class number.
         task: The task, if it is given.
     """
-    evidence = network.find_evidence(view, nodes, task)
-    slots = _by_slot(network, view, nodes, task, evidence)
-    order = np.argsort([name(label) for label in evidence.classes], kind="stable")  # of names, as in answers
-    slots = [(slot, part[:, order]) for slot, part in slots]
-    evidence = evidence.arrange([evidence.classes[at] for at in order])
-    logits = network.combine(evidence)
-    logits -= logits.max(axis=1, keepdims=True)
-    probability = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    upper = network.match_upper(evidence)
-    matched = network.planes["atomic"].match(evidence.found)
-    share = evidence.weights / max(float(evidence.weights.sum()), 1e-9)
-    extractors = _extractors(network, view, task)
-    found = []
-    for row, node in enumerate(nodes.tolist()):
-        first, *rest = np.argsort(-probability[row], kind="stable").tolist()
-        second = rest[0] if rest else None
-
-        def of_second(values: np.ndarray, second: int | None = second) -> Any:
-            return None if second is None else values[second].item()
-
-        labels = [name(label) for label in evidence.classes]
-        neighbors: tuple[Share, ...] = ()
-        features: tuple[Share, ...] = ()
-        if second is not None and isinstance(extractors, Extractors):
-            pair = [extractors.classes.index(evidence.classes[at]) for at in (first, second)]
-            neighbors, features = _shares(extractors, view, node, *pair)
-        found.append(
-            Explanation(
-                node=node,
-                predicted=labels[first],
-                probability=float(probability[row, first]),
-                runner_up=None if second is None else labels[second],
-                runner_up_probability=of_second(probability[row]),
-                slots=[
-                    SlotEvidence(
-                        slot, _loudest(part[row], labels), float(part[row, first]), of_second(part[row])
-                    )
-                    for slot, part in slots
-                ],
-                banks=[
-                    BankMatch(
-                        evidence.banks[bank],
-                        float(share[bank]),
-                        float(evidence.found[bank, row, first]),
-                        int(matched[bank, row, first]),
-                        of_second(matched[bank, row]),
-                    )
-                    for bank in np.argsort(-share, kind="stable")
-                    if share[bank] > 0
-                ],
-                node_prototype=int(upper["node"][row, first]),
-                class_prototype=int(upper["class"][row, first]),
-                membership=_membership(int(upper["class"][row, first])),
-                neighbors=neighbors,
-                features=features,
-            )
-        )
-    return found
+    with ASKED:
+        evidence = network.find_evidence(view, nodes, task)
+        evidence = evidence.arrange(sorted(evidence.classes, key=name))  # ties are broken as in answers
+        if isinstance(evidence.extractors, Extractors):
+            evidence = evidence._replace(extractors=evidence.extractors.restrict(evidence.classes))
+        labels = np.array([name(label) for label in evidence.classes], dtype=object)
+        return [
+            _explain(network, view, node, evidence._replace(found=evidence.found[:, [row]]), labels)
+            for row, node in enumerate(nodes.tolist())
+        ]
 
 
-def _loudest(evidence: np.ndarray, labels: Sequence[Any]) -> Any:
-    at = int(evidence.argmax())
-    return labels[at] if evidence[at] > FAINT else None
+def _explain(
+    network: SolvedNetwork, view: GraphView, node: int, evidence: Evidence, labels: np.ndarray
+) -> Explanation:
+    (logits,), (found,), weights = network.combine(evidence), evidence.found.swapaxes(0, 1), evidence.weights
+    odds = np.exp(logits - logits.max())
+    pair = np.argsort(-odds, kind="stable")[:2]
+
+    def of_pair(values: np.ndarray) -> tuple[Any, Any]:
+        """The value of the predicted class and that of the runner-up, if there is one."""
+        return tuple([*values[pair].tolist(), None][:2])
+
+    sizes = dict(zip(evidence.banks, found * weights[:, None], strict=True))
+    neighbors: tuple[Share, ...] = ()
+    features: tuple[Share, ...] = ()
+    if isinstance(evidence.extractors, Extractors):
+        by_slot, directions = _split(evidence.extractors, view, node, found)
+        sizes = dict(zip(SLOTS, by_slot, strict=True))
+        if len(pair) == 2:
+            neighbors, features = _find_shares(evidence.extractors, view, node, directions, *pair)
+    matched, upper = network.planes["atomic"].match(found), network.match_upper(evidence)
+    share = weights / max(float(weights.sum()), 1e-9)
+    predicted, runner_up = of_pair(labels)
+    probability, runner_up_probability = of_pair(odds / odds.sum())
+    position = int(upper["class"][0, pair[0]])
+    return Explanation(
+        node=node,
+        predicted=predicted,
+        probability=probability,
+        runner_up=runner_up,
+        runner_up_probability=runner_up_probability,
+        slots=[
+            SlotEvidence(slot, labels[part.argmax()] if part.max() > FAINT else None, *of_pair(part))
+            for slot, part in sizes.items()
+        ],
+        banks=[
+            BankMatch(evidence.banks[at], float(share[at]), float(found[at, pair[0]]), *of_pair(matched[at]))
+            for at in np.argsort(-share, kind="stable")
+            if share[at] > 0
+        ],
+        node_prototype=int(upper["node"][0, pair[0]]),
+        class_prototype=position,
+        membership="member" if position > 0 else "borderline" if position == 0 else "not a member",
+        neighbors=neighbors,
+        features=features,
+    )
 
 
-def _membership(position: int) -> str:
-    return "member" if position > 0 else "borderline" if position == 0 else "not a member"
+def _split(
+    extractors: Extractors, view: GraphView, node: int, found: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Split the evidence about a node by slot.
 
+    With the gate of the random layer known, :math:`W^\top h = \sum_k d_k^\top u_k` up to the rounding of h,
+    where :math:`d_k` is what a unit of each feature in slot k adds. The intercept, which makes the evidence
+    of an average node 0, is divided among the slots as the average of h is.
 
-def _by_slot(
-    network: SolvedNetwork, view: GraphView, nodes: np.ndarray, task: Name | None, evidence: Evidence
-) -> list[tuple[str, np.ndarray]]:
-    r"""Weighted evidence of each slot ``[n, C]``.
-
-    With the gate of the random layer known, :math:`W^\top h` is a sum over slots:
-    :math:`\sum_k W^\top (\mathbb{1}[h > 0] \odot 2^{k-K} P_k^\top u_k)`, up to the rounding of h. The
-    intercept, which makes the evidence of an average node 0, is divided among the slots as the average of h
-    is.
+    Returns:
+        Weighted evidence of each slot ``[num_slots, C]``, and :math:`d_k` for each hop
+        ``[K + 1, num_features, C]``.
     """
-    extractors = _extractors(network, view, task)
-    if not isinstance(extractors, Extractors):
-        return [(evidence.banks[0], evidence.found[0] * evidence.weights[0])]
-    found = np.zeros((len(SLOTS), *evidence.found.shape[1:]))
-    factors = extractors.weights / extractors.scales
-    slots = see(view)
-    for bank, (hop, layer) in enumerate(zip(LAYER_HOPS, extractors.layers, strict=True)):
-        parts = slots.layer_parts(hop, nodes, extractors.width, extractors.seed)
-        shares = np.stack([part @ layer.weight for part in parts])
+    slots, at, factors = see(view), np.array([node]), extractors.weights / extractors.scales
+    sizes = np.zeros((len(SLOTS), len(extractors.classes)))
+    directions = np.zeros((LAYER_HOPS[-1] + 1, slots.num_features, len(extractors.classes)))
+    hidden = slots.layers(LAYER_HOPS, at, extractors.width, extractors.seed)
+    for factor, hop, layer, (h,) in zip(factors, LAYER_HOPS, extractors.layers, hidden, strict=False):
+        gated = factor * STEPS * (h > 0)[:, None] * (layer.weight - layer.weight.mean(axis=1, keepdims=True))
         share = 4.0 ** np.arange(hop + 1)  # of a slot in the variance of the layer, and so in its mean
-        shares += (share / share.sum())[:, None, None] * layer.bias
-        found[: hop + 1] += factors[bank] * (shares - shares.mean(axis=2, keepdims=True))
-    for bank, hop in enumerate(MEAN_HOPS, start=len(LAYER_HOPS)):
-        found[hop] += evidence.weights[bank] * evidence.found[bank]
-    found[-1] = evidence.weights[-1] * evidence.found[-1]
-    return list(zip(SLOTS, found, strict=True))
+        sizes[: hop + 1] += np.outer(share / share.sum(), factor * (layer.bias - layer.bias.mean()))
+        for k in range(hop + 1):
+            signs = recent_signs(slots.num_features, extractors.width, extractors.seed, k)
+            directions[k] += 2.0 ** (k - hop) * (signs @ gated.astype(np.float32))
+    for k, direction in enumerate(directions):
+        sizes[k] += _unit_row(view, node, k) @ direction
+    weighted = extractors.weights[:, None] * found
+    for bank, (hop, means) in enumerate(zip(MEAN_HOPS, extractors.means, strict=True), start=len(LAYER_HOPS)):
+        distance = means.distance(slots.products(hop, means.vectors, at))[0]
+        directions[hop] += factors[bank] * means.directions.T / distance
+        sizes[hop] += weighted[bank]
+    sizes[-1] = weighted[-1]
+    return sizes, directions
 
 
-def _extractors(
-    network: SolvedNetwork, view: GraphView, task: Name | None
-) -> Extractors | TaskExtractor | None:
-    part = None if task is None else network.tasks.get(task)
-    return network.memory.extractors(view) if part is None else part.extractor
-
-
-def _shares(
-    extractors: Extractors, view: GraphView, node: int, first: int, second: int
+def _find_shares(
+    extractors: Extractors, view: GraphView, node: int, directions: np.ndarray, first: int, second: int
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
     r"""What neighbours and own features add to the lead of one class over another.
 
-    With gates and lengths as they are, evidence is linear in the slots, and slot k is a sum over nodes:
-    :math:`(\hat{A}^k X)_v = \sum_u \hat{A}^k_{vu} x_u`. So node u adds
-    :math:`\hat{A}^k_{vu}\, x_u \cdot d_k / \lVert (\hat{A}^k X)_v \rVert`, where :math:`d_k` is what a unit
-    of each feature in slot k adds.
+    A slot is a sum over nodes, :math:`(\hat{A}^k X)_v = \sum_u \hat{A}^k_{vu} x_u`. So node u adds
+    :math:`\hat{A}^k_{vu}\, x_u \cdot d_k / \lVert (\hat{A}^k X)_v \rVert`.
     """
     slots, at = see(view), np.array([node])
-    directions = _directions(extractors, view, at, first, second)
-    own = directions[0] * _row(slots.unit_rows(0, at)) * 2.0 ** -slot_bits(slots.num_features)
+    ahead = directions[:, :, first] - directions[:, :, second]
     lead = np.zeros(view.num_nodes)
-    for hop in range(1, len(directions)):
+    for hop in range(1, len(ahead)):
         reach = slots.reach(at, hop)
-        length = max(float(np.linalg.norm(_row(slots.smoothed(hop, at)))), 1e-12)
-        lead[reach.indices] += reach.data * (slots.x[reach.indices] @ directions[hop]) / length
-    nearby = extractors.nearby_shares(view, node)
+        length = max(float(np.linalg.norm(_dense_row(slots.smoothed(hop, at)))), 1e-12)
+        lead[reach.indices] += reach.data * (slots.smoothed(0, reach.indices) @ ahead[hop]) / length
+    nearby, added = extractors.nearby_shares(view, node)
     factor = extractors.weights[-1] / extractors.scales[-1]
-    lead[nearby[0]] += factor * (nearby[1][:, first] - nearby[1][:, second])
+    lead[nearby] += factor * (added[:, first] - added[:, second])
     lead[node] = 0
-    return _largest(lead), _largest(own)
+    return _largest(lead), _largest(ahead[0] * _unit_row(view, node, 0))
 
 
-def _directions(
-    extractors: Extractors, view: GraphView, at: np.ndarray, first: int, second: int
-) -> np.ndarray:
-    """What a unit of each feature in each slot adds to the lead of one class ``[K + 1, num_features]``."""
-    slots, factors = see(view), extractors.weights / extractors.scales
-    found = np.zeros((LAYER_HOPS[-1] + 1, slots.num_features))
-    hidden = slots.layers(LAYER_HOPS, at, extractors.width, extractors.seed)
-    for bank, (hop, layer) in enumerate(zip(LAYER_HOPS, extractors.layers, strict=True)):
-        gated = (hidden[bank][0] > 0) * (layer.weight[:, first] - layer.weight[:, second])
-        for k in range(hop + 1):
-            signs = recent_signs(slots.num_features, extractors.width, extractors.seed, k)
-            found[k] += factors[bank] * STEPS * 2.0 ** (k - hop) * (signs @ gated.astype(np.float32))
-    for bank, (hop, means) in enumerate(zip(MEAN_HOPS, extractors.means, strict=True), start=len(LAYER_HOPS)):
-        along = means.directions[first] - means.directions[second]
-        found[hop] += factors[bank] * along / means.distance(slots.products(hop, means.vectors, at))[0]
-    return found
+def _unit_row(view: GraphView, node: int, hop: int) -> np.ndarray:
+    """A slot of a node, of length 1."""
+    slots = see(view)
+    return _dense_row(slots.unit_rows(hop, np.array([node]))) * 2.0 ** -slot_bits(slots.num_features)
 
 
-def _row(rows: Any) -> np.ndarray:
-    return np.asarray(rows.toarray()[0] if hasattr(rows, "toarray") else rows[0])
+def _dense_row(rows: Any) -> np.ndarray:
+    return np.asarray(rows.toarray()[0] if is_csr(rows) else rows[0])
 
 
 def _largest(lead: np.ndarray) -> tuple[Share, ...]:

@@ -40,6 +40,11 @@ ASKED = RLock()
 """Held while evidence is found, since what is kept of a view and the weights of banks are shared."""
 
 Name = int | str
+AnyExtractor = TaskExtractor | Extractors | None
+"""Of a task; there is none for a single class."""
+KINDS: dict[str, type[TaskExtractor | Extractors]] = {
+    kind.__name__: kind for kind in (TaskExtractor, Extractors)
+}
 
 
 class Evidence(NamedTuple):
@@ -47,12 +52,14 @@ class Evidence(NamedTuple):
 
     Args:
         classes: Class numbers.
+        extractors: What found it.
         banks: What each bank looks at.
         found: Centred and scaled ``[num_banks, n, C]``.
         weights: What each bank weighs ``[num_banks]``.
     """
 
     classes: list[int]
+    extractors: AnyExtractor
     banks: tuple[str, ...]
     found: np.ndarray
     weights: np.ndarray
@@ -75,13 +82,22 @@ class TaskPart:
     """
 
     classes: list[int]
-    extractor: TaskExtractor | Extractors | None
+    extractor: AnyExtractor
     certificate: str = ""
+
+    def state(self) -> dict[str, Any]:
+        """The extractor, as tensors and what JSON can hold."""
+        return {} if self.extractor is None else self.extractor.state()
+
+    @property
+    def num_stored(self) -> int:
+        """Numbers in the tensors of :meth:`state`."""
+        return sum(value.numel() for value in self.state().values() if isinstance(value, Tensor))
 
     def digest(self) -> str:
         """Hash of every number that answers are computed from."""
         digest = hashlib.sha256(repr(self.classes).encode())
-        for key, value in sorted(self.extractor.state().items() if self.extractor else ()):
+        for key, value in sorted(self.state().items()):
             digest.update(key.encode())
             digest.update(value.numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
         return digest.hexdigest()
@@ -99,43 +115,39 @@ class SolvedNetwork:
 
     Attributes:
         memory: What answers without a task are made of.
-        tasks: What answers with a task given are made of, by name.
+        tasks: What answers with a task given are made of, by name. Both are replaced and never changed.
     """
 
     def __init__(self, settings: SolvedSettings, num_features: int, seed: int) -> None:
         self.settings = settings
-        self.memory = Memory(settings, num_features, seed)
+        self.memory = Memory.empty(settings, num_features, seed)
         self.tasks: dict[Name, TaskPart] = {}
         self.planes = {level: Plane(getattr(settings, f"threshold_{level}")) for level in LEVELS}
 
     def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
         """Learn nodes of a graph; ``val`` may be empty."""
-        part = None if task is None else self._learn_task(view, train, val, task)
-        with self.memory.undone_on_error():
-            self.memory.learn(view, train, val)
-            if task is not None:
-                part = part or self._pool_task(view, train, task)
-                self.tasks = {**self.tasks, task: replace(part, certificate=part.digest())}
+        memory, tasks = self.memory.learn(view, train, val), self.tasks
+        if task is not None:
+            known = memory.counts.keys() & tasks[task].classes if task in tasks else set()
+            classes = sorted(known.union(train[1].tolist()))
+            extractor: AnyExtractor = None
+            if len(classes) > 1 and task in tasks:
+                extractor = memory.extractors(view).restrict(classes)
+            elif len(classes) > 1:
+                extractor = self._choose_extractor(view, train, val, classes)
+            part = TaskPart(classes, extractor)
+            tasks = {**tasks, task: replace(part, certificate=part.digest())}
+        self.memory, self.tasks = memory, tasks
 
-    def _learn_task(self, view: GraphView, train: Labelled, val: Labelled, task: Name) -> TaskPart | None:
-        """An extractor of its own for a task that is new and has several classes."""
-        classes = np.unique(train[1])
-        if task in self.tasks or len(classes) == 1:
-            return None
+    def _choose_extractor(
+        self, view: GraphView, train: Labelled, val: Labelled, classes: list[int]
+    ) -> TaskExtractor:
+        """The extractor of a task, and the atomic prototypes that its nodes are matched to."""
         is_known = np.isin(val[1], classes)
-        places = [
-            (nodes, np.searchsorted(classes, y)) for nodes, y in (train, (val[0][is_known], val[1][is_known]))
-        ]
-        extractor = choose_extractor(view, places[0], places[1], len(classes))
+        places = [np.searchsorted(classes, y) for y in (train[1], val[1][is_known])]
+        extractor = choose_extractor(view, (train[0], places[0]), (val[0][is_known], places[1]), len(classes))
         positions = np.unique(self.planes["atomic"].match(extractor.evidence(view, train[0])))
-        return TaskPart(classes.tolist(), replace(extractor, positions=positions))
-
-    def _pool_task(self, view: GraphView, train: Labelled, task: Name) -> TaskPart:
-        known = self.tasks[task].classes if task in self.tasks else []
-        classes = sorted({*known, *train[1].tolist()}.intersection(self.memory.counts))
-        if len(classes) == 1:
-            return TaskPart(classes, None)
-        return TaskPart(classes, self.memory.extractors(view).restrict(classes))
+        return replace(extractor, positions=positions)
 
     def is_certified(self, task: Name) -> bool:
         """Whether answers with ``task`` given are frozen, and made of what they were when it was learned."""
@@ -144,18 +156,19 @@ class SolvedNetwork:
     def find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None = None) -> Evidence:
         """Evidence of each bank for the classes of a task, or for all, in order of their numbers."""
         with ASKED:
-            return self._find_evidence(view, nodes, task)
-
-    def _find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None) -> Evidence:
-        part = None if task is None else self.tasks.get(task)
-        extractors = self.memory.extractors(view) if part is None else part.extractor
-        if isinstance(extractors, TaskExtractor) and part is not None:
-            found = extractors.evidence(view, nodes)[None]
-            return Evidence(part.classes, (extractors.describe(),), found, np.array([TASK_WEIGHT]))
-        if not isinstance(extractors, Extractors):  # a single class
-            classes = part.classes if part is not None else []
-            return Evidence(classes, ("nothing",), np.zeros((1, len(nodes), len(classes))), np.ones(1))
-        return Evidence(extractors.classes, BANKS, extractors.evidence(view, nodes), extractors.weights)
+            if task not in self.tasks:
+                pooled = self.memory.extractors(view)
+                part = TaskPart(pooled.classes, pooled)
+            else:
+                part = self.tasks[task]
+            classes, extractor = part.classes, part.extractor
+            if extractor is None:
+                found = np.zeros((1, len(nodes), len(classes)))
+                return Evidence(classes, None, ("nothing",), found, np.ones(1))
+            found = extractor.evidence(view, nodes)
+            if isinstance(extractor, Extractors):
+                return Evidence(classes, extractor, BANKS, found, extractor.weights)
+            return Evidence(classes, extractor, (extractor.describe(),), found[None], np.array([TASK_WEIGHT]))
 
     def combine(self, evidence: Evidence) -> np.ndarray:
         """Logits ``[n, C]``: the weighted evidence of the matched atomic prototypes."""
@@ -187,10 +200,9 @@ class SolvedNetwork:
     def prototype_counts(self) -> dict[str, int]:
         """Prototypes of each level: positions that the average node of a class, or a task's nodes, need."""
         pooled = self.memory.typical_evidence()
-        own = [part.extractor for part in self.tasks.values()]
-        found = [
-            self.planes["atomic"].evidence(part.positions) for part in own if isinstance(part, TaskExtractor)
-        ]
+        own = (part.extractor for part in self.tasks.values())
+        atomic = self.planes["atomic"]
+        found = [atomic.evidence(part.positions) for part in own if isinstance(part, TaskExtractor)]
         upper = [np.mean(pooled, axis=0)] if pooled else []
         counts = {}
         for level, plane in self.planes.items():
@@ -201,39 +213,34 @@ class SolvedNetwork:
     @property
     def num_parameters(self) -> int:
         """Solved extractors of the pooled banks and of the tasks, weights of banks, and prototypes."""
-        num_classes, width = len(self.memory.counts), self.settings.width
-        pooled = num_classes * (len(LAYER_HOPS) * (width + 1) + len(MEAN_HOPS) * self.memory.num_features)
-        own = [part.extractor.state() for part in self.tasks.values() if part.extractor is not None]
-        values = [value for state in own for value in state.values()]
-        kept = pooled + 2 * len(BANKS) + sum(value.numel() for value in values if isinstance(value, Tensor))
-        return kept + 2 * sum(self.prototype_counts.values())
+        pooled = len(LAYER_HOPS) * (self.settings.width + 1) + len(MEAN_HOPS) * self.memory.num_features
+        own = sum(part.num_stored for part in self.tasks.values())
+        prototypes = 2 * sum(self.prototype_counts.values())
+        return len(self.memory.counts) * pooled + 2 * len(BANKS) + own + prototypes
 
     def state(self) -> dict[str, Any]:
         """Everything, as tensors and what JSON can hold."""
-        tasks = []
-        for name, part in self.tasks.items():
-            kind = None if part.extractor is None else type(part.extractor).__name__
-            tasks.append(
-                {"name": name, "classes": part.classes, "kind": kind, "certificate": part.certificate}
-            )
-        own = {
-            str(at): part.extractor.state()
-            for at, part in enumerate(self.tasks.values())
-            if part.extractor is not None
-        }
+        tasks = [
+            {
+                "name": name,
+                "classes": part.classes,
+                "kind": None if part.extractor is None else type(part.extractor).__name__,
+                "certificate": part.certificate,
+            }
+            for name, part in self.tasks.items()
+        ]
+        parts = enumerate(self.tasks.values())
+        own = {str(at): part.state() for at, part in parts if part.extractor is not None}
         return {"memory": self.memory.state(), "tasks": tasks, "extractors": own}
 
     def load(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state` gave."""
-        self.memory.load(state["memory"])
-        self.tasks = {}
+        tasks: dict[Name, TaskPart] = {}
         for at, entry in enumerate(state["tasks"]):
-            extractor: TaskExtractor | Extractors | None = None
-            if entry["kind"] == TaskExtractor.__name__:
-                extractor = TaskExtractor.restore(state["extractors"][str(at)])
-            elif entry["kind"] is not None:
-                extractor = Extractors.restore(state["extractors"][str(at)])
-            self.tasks[entry["name"]] = TaskPart(list(entry["classes"]), extractor, entry["certificate"])
+            kind = None if entry["kind"] is None else KINDS[entry["kind"]]
+            extractor = None if kind is None else kind.restore(state["extractors"][str(at)])
+            tasks[entry["name"]] = TaskPart(list(entry["classes"]), extractor, entry["certificate"])
+        self.memory, self.tasks = self.memory.load(state["memory"]), tasks
 
 
 class SolvedHPN(HPN):
@@ -328,7 +335,8 @@ class SolvedHPN(HPN):
             self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
         train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
         self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
-        self.network_.memory.drop_latest()  # every view of a stream has nodes to weigh banks by
+        # Every view of a stream has nodes to weigh banks by.
+        self.network_.memory = self.network_.memory.without_last()
         self.in_progress_ = False
         self._step_done(observer, Progress(task.index, 1, 1))
 
@@ -368,11 +376,7 @@ class SolvedHPN(HPN):
     @property
     def num_stored(self) -> int:
         """Numbers that must be kept between tasks; counted without writing them out."""
-        parts = [
-            part.extractor.state() for part in self.network_.tasks.values() if part.extractor is not None
-        ]
-        tensors = [value for part in parts for value in part.values() if isinstance(value, Tensor)]
-        return self.network_.memory.num_stored + sum(tensor.numel() for tensor in tensors)
+        return self.network_.memory.num_stored + sum(part.num_stored for part in self.network_.tasks.values())
 
     def _state(self) -> State:
         return {"network": self.network_.state()}

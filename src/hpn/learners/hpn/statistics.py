@@ -122,13 +122,6 @@ class ClassSums:
         if not self.counts:
             self._gram = self._packed = None
 
-    @property
-    def is_negative(self) -> bool:
-        """Whether more was taken out than was added; entries of the random layer are never negative."""
-        if self.gram is None:
-            return False
-        return bool((np.diag(self.gram) < 0).any() or any((total < 0).any() for total in self.sums.values()))
-
     def copy(self) -> ClassSums:
         """A copy that shares nothing that is changed in place."""
         gram = None if self._gram is None else self._gram.copy()
