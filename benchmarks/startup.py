@@ -1,39 +1,48 @@
-"""CPU time until `hpn --help` is printed, and until a run can begin, next to what cannot be avoided.
+"""Wall time of short commands next to that of importing PyTorch, side by side.
 
 python benchmarks/startup.py
 """
 
 from __future__ import annotations
 
-import resource
+import os
 import subprocess
 import sys
+import tempfile
+import time
+from statistics import median
 
-REPEATS = 7
+ROUNDS = 5
+TORCH = "import torch"
 COMMANDS = {
-    "python -c pass": ["-c", "pass"],
+    TORCH: ["-c", "import torch"],
     "hpn --help": ["-m", "hpn", "--help"],
-    "import torch": ["-c", "import torch"],
-    "hpn methods": ["-m", "hpn", "methods"],
+    "hpn run digits": ["-m", "hpn", "run", "digits", "--fresh"],
+    "the same, finished": ["-m", "hpn", "run", "digits"],
 }
+ASKED = {"hpn run digits": 2.5, "the same, finished": 0.5}
+"""The most that a command may take, in units of importing PyTorch."""
 
 
-def cpu_seconds(words: list[str]) -> float:
-    """Least user and system time of several runs."""
-    least = float("inf")
-    for _ in range(REPEATS):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        least = min(least, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return least
+def wall_seconds(words: list[str], folder: str) -> float:
+    """Seconds from the start of a command to its end, with modules compiled as an installation has them."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, cwd=folder, env=environment)
+    return time.perf_counter() - start
 
 
 def main() -> None:
-    times = {name: cpu_seconds(words) for name, words in COMMANDS.items()}
-    print(f"{'command':16}  CPU seconds  of importing torch")
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(ROUNDS + 1):  # in turn, since a machine may be slower a minute later
+            for name, words in COMMANDS.items():
+                seconds = wall_seconds(words, folder)
+                times[name] += [seconds] if number else []  # the first round compiles modules
+    print(f"{'command':18}  seconds  of importing torch  at most")
     for name, seconds in times.items():
-        print(f"{name:16}  {seconds:11.2f}  {seconds / times['import torch']:18.2f}")
+        share = median(seconds) / median(times[TORCH])
+        print(f"{name:18}  {median(seconds):7.2f}  {share:18.2f}  {ASKED.get(name, '')}")
 
 
 if __name__ == "__main__":

@@ -100,11 +100,16 @@ def resolve_params(
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
+    # A class may stand for several, chosen by a parameter.
+    variants: dict[str, Any] = getattr(function, "variants", dict)()
+    function = function.variant(given) if variants else function  # type: ignore[attr-defined]
     declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:
             takes = f"it takes: {', '.join(declared)}" if declared else "it takes no options"
-            raise ConfigError(f"{owner} has no {name!r}; {nearest(name, declared)}{takes}")
+            others = {other: key for key, kind in variants.items() for other in declared_params(kind)}
+            hint = f"preset={others[name]} has it; " if name in others else nearest(name, others or declared)
+            raise ConfigError(f"{owner} has no {name!r}; {hint}{takes}")
     hints = _hints(function)
     resolved = {}
     for name, parameter in declared.items():

@@ -20,12 +20,13 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from hpn.evaluation import Row
 from hpn.experiment import BatchProgress, BatchWatcher, TuneProgress, TuneWatcher, Watcher
-from hpn.learners import Progress as LearnerProgress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from hpn.evaluation import Row
+    from hpn.learners import Progress as LearnerProgress
 
 PLAIN_SECONDS = 5.0
 """Between two signs of life in a log."""

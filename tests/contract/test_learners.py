@@ -127,14 +127,15 @@ def test_the_constructor_only_stores_its_arguments(name: str, choice: dict[str, 
     learner = make(name, choice, seed=3)
     assert vars(learner) == learner.get_params()
     assert learner.get_params()["seed"] == 3
-    assert all(p.default is not p.empty for p in declared_params(LEARNERS[name]).values())
-    assert repr(learner).startswith(f"{LEARNERS[name].__name__}(")
+    assert all(p.default is not p.empty for p in declared_params(type(learner)).values())
+    assert repr(learner).startswith(f"{type(learner).__name__}(")
     assert learner.state_dict() == {}
 
 
 def test_every_hyper_parameter_is_documented(name: str, choice: dict[str, Any]) -> None:
-    text = "".join(owner.__doc__ or "" for owner in LEARNERS[name].__mro__)
-    for param in declared_params(LEARNERS[name]):
+    learner = LEARNERS[name].variant(choice)
+    text = "".join(owner.__doc__ or "" for owner in learner.__mro__)
+    for param in declared_params(learner):
         assert f"        {param}: " in text, f"{param} is not in the docstring"
 
 
@@ -368,7 +369,8 @@ def test_other_features_are_refused(name: str, choice: dict[str, Any], stream: T
 def test_values_out_of_range_are_refused_before_anything_is_learned(
     name: str, choice: dict[str, Any], stream: TaskStream
 ) -> None:
-    bounded = [key for key in ("epochs", "max_hops", "max_iter") if key in declared_params(LEARNERS[name])]
+    declared = declared_params(LEARNERS[name].variant(choice))
+    bounded = [key for key in ("epochs", "max_hops", "max_iter", "width") if key in declared]
     assert bounded, "a learner with no bounded hyper-parameter needs a case of its own here"
     for key in bounded:
         learner = make(name, choice, **{key: -1})
@@ -378,7 +380,7 @@ def test_values_out_of_range_are_refused_before_anything_is_learned(
 
 
 def test_the_search_space_can_be_searched(name: str, choice: dict[str, Any]) -> None:
-    check_space(LEARNERS[name])
+    check_space(LEARNERS[name].variant(choice))
 
 
 @pytest.mark.parametrize("scenario", ["task", "class"])

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from hpn.datasets import digits
 from hpn.datasets.digits import _nearest, load_digits
 
 
@@ -15,15 +17,26 @@ def test_statistics_and_scale() -> None:
     assert graph.class_order == tuple(range(10))
 
 
-def test_the_graph_is_made_from_the_images_alone(monkeypatch: object) -> None:
+def test_images_are_those_of_scikit_learn_wherever_it_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     from sklearn import datasets
 
-    images, labels = datasets.load_digits(return_X_y=True)
-    before = load_digits().edge_index
-    monkeypatch.setattr(datasets, "load_digits", lambda return_X_y: (images, labels[::-1].copy()))  # type: ignore[attr-defined]
+    expected = datasets.load_digits(return_X_y=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(datasets, "load_digits", None)  # it reads the same file, and is not needed
+        read = digits._read_images()
+    monkeypatch.setattr(digits, "find_spec", lambda _: None)
+    for images, labels in (read, digits._read_images()):
+        assert np.array_equal(images, expected[0])
+        assert np.array_equal(labels, expected[1])
+
+
+def test_the_graph_is_made_from_the_images_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, labels = digits._read_images()
+    before = load_digits()
+    monkeypatch.setattr(digits, "_read_images", lambda: (images, labels[::-1].copy()))
     after = load_digits()
-    assert torch.equal(after.edge_index, before)
-    assert not torch.equal(after.y, torch.from_numpy(labels))
+    assert torch.equal(after.edge_index, before.edge_index)
+    assert not torch.equal(after.y, before.y)
 
 
 def test_every_image_is_linked_to_its_nearest() -> None:

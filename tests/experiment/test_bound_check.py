@@ -96,9 +96,9 @@ def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
 def test_a_changed_extractor_breaks_the_certificate(folder: Path) -> None:
     saved = load_checkpoint(folder / "seed-0")
     assert saved is not None
-    extractors = saved["learner"]["network"]["node_extractors"].clone()
-    extractors[0, 0, 0] += 1
-    change_state(folder, node_extractors=extractors)
+    extractor = saved["learner"]["network"]["node_extractors.0"].clone()
+    extractor[0, 0] += 1
+    change_state(folder, **{"node_extractors.0": extractor})
     checked = check_run(folder)
     assert [row["holds"] for row in checked["certificates"]] == [False, True]
     assert any("what task 1 is answered from" in line for line in checked["violations"])

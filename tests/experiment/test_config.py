@@ -54,20 +54,20 @@ BAD = {
     "scenario": ({"scenario": "domain"}, "unknown scenario 'domain'"),
     "evaluate": ({"evaluate": "oracel"}, "did you mean 'oracle'"),
     "task and global": ({"scenario": "task", "evaluate": "global"}, "use --scenario class"),
-    "unknown key": ({"settings": {"epoch": 1}}, "hpn has no 'epoch'; did you mean 'epochs'"),
-    "out of range": ({"settings": {"momentum": "1.5"}}, "momentum = '1.5': input should be less than 1"),
-    "not a number": ({"settings": {"lr": "fast"}}, "lr = 'fast': input should be a valid number"),
-    "not finite": ({"settings": {"lr": "nan"}}, "lr = 'nan'"),
-    "infinite": ({"settings": {"lr": "inf"}}, "lr = 'inf': input should be finite"),
-    "not of the preset": (
-        {"settings": {"epochs": 3}},
-        "epochs does not apply to the preset best; leave it out",
+    "unknown key": (
+        {"method": "finetune", "settings": {"epoch": 1}},
+        "finetune has no 'epoch'; did you mean 'epochs'",
     ),
-    "of another preset": (
-        {"settings": {"preset": "paper", "width": 10}},
-        "width does not apply to the preset paper; leave it out",
+    "out of range": (
+        {"settings": {"balance": "1.5"}},
+        "balance = '1.5': input should be less than or equal to 1",
     ),
-    "not whole": ({"settings": {"epochs": "1.5"}}, "epochs = '1.5'"),
+    "not a number": ({"settings": {"strength": "high"}}, "strength = 'high': input should be a valid number"),
+    "not finite": ({"settings": {"strength": "nan"}}, "strength = 'nan'"),
+    "infinite": ({"settings": {"strength": "inf"}}, "strength = 'inf': input should be finite"),
+    "not of the preset": ({"settings": {"epochs": 3}}, "hpn has no 'epochs'"),
+    "of another preset": ({"settings": {"preset": "paper", "width": 10}}, "hpn has no 'width'"),
+    "not whole": ({"settings": {"width": "1.5"}}, "width = '1.5'"),
     "backbone": (
         {"method": "joint", "backbone": "gnn"},
         "backbone = 'gnn': input should be 'gcn', 'gat' or 'gin'",

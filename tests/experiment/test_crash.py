@@ -74,7 +74,7 @@ def test_a_few_kills(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_fifteen_kills_on_digits(tmp_path: Path) -> None:
-    kill_and_compare("digits", 15, tmp_path)
+    kill_and_compare("digits", 15, tmp_path, settings={"epochs": 30})
 
 
 @pytest.mark.slow

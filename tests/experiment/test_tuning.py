@@ -186,9 +186,10 @@ def test_hpn_is_searched_with_the_preset_that_has_what_is_searched(tmp_path: Pat
     recipe = read_recipe(tmp_path / "best" / "recipe.yaml")
     assert recipe.settings.keys() == {"width", "strength", "balance"}
     paper = {"preset": "paper", "epochs": 1, "warmup_epochs": 1}
-    with pytest.raises(ConfigError, match="strength does not apply to the preset paper") as error:
-        quick(tmp_path / "paper", **choices, settings=paper)
-    assert "\n" not in str(error.value)
+    tuned = quick(tmp_path / "paper", **choices, trials=2, settings=paper)
+    thresholds = {"threshold_atomic", "threshold_node", "threshold_class"}
+    assert [set(trial["settings"]) for trial in tuned["trials"]] == [thresholds] * 2
+    assert read_recipe(tmp_path / "paper" / "recipe.yaml").settings.keys() == {*paper, *thresholds}
 
 
 def test_with_nothing_to_search_the_recipe_is_the_defaults(
@@ -351,14 +352,14 @@ def test_a_real_cluster_makes_no_difference(tmp_path: Path) -> None:
     assert numbers(there) == numbers(here)
 
 
-def test_a_trial_computes_where_and_how_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, str]] = []
+def test_a_trial_computes_on_the_chosen_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
     learn = NCM._learn
 
     def spy(learner: NCM, *args: Any) -> None:
-        told.append((learner.device.type, learner.precision))
+        told.append(learner.device.type)
         learn(learner, *args)
 
     monkeypatch.setattr(NCM, "_learn", spy)
-    quick(tmp_path, trials=1, seeds=1, final_seeds=1, device="auto", precision="mixed")
-    assert set(told) == {("cpu", "mixed")}
+    quick(tmp_path, trials=1, seeds=1, final_seeds=1, device="auto")
+    assert set(told) == {"cpu"}

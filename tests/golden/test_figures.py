@@ -1,4 +1,4 @@
-"""Accuracies on real data, five seeds: the figures that the documentation states.
+"""Accuracies on real data, with the seeds or the first two of them that the documentation states.
 
 The tolerances are around the reference values, not around our own. For `probe` that proves little: its
 defaults were picked to reproduce them (docs/learners.md), so these tests guard against change, no more.
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def measure(dataset: str, method: str, data_root: Path, out: Path, **more: Any) -> dict[str, Any]:
-    return run(dataset, method=method, seeds=5, data_root=data_root, out=out, **more)
+    seeds = 2 if dataset == "actor" else 5  # the largest takes most of the time, and differs least by seed
+    return run(dataset, method=method, seeds=seeds, data_root=data_root, out=out, **more)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +68,9 @@ def test_rivals_are_no_weaker_than_the_papers(method: str, data_root: Path, tmp_
 
 
 def test_digits_needs_no_data(tmp_path: Path) -> None:
-    probe = run("digits", method="probe", seeds=5, out=tmp_path / "probe")
-    finetune = run("digits", method="finetune", seeds=5, out=tmp_path / "finetune")
-    joint = run("digits", method="joint", seeds=5, out=tmp_path / "joint")
+    probe = run("digits", method="probe", seeds=2, out=tmp_path / "probe")
+    finetune = run("digits", method="finetune", seeds=2, out=tmp_path / "finetune")
+    joint = run("digits", method="joint", seeds=2, out=tmp_path / "joint")
     assert probe["am"]["mean"] > 99
     assert joint["am"]["mean"] > 99
     assert finetune["fm"]["mean"] < -5
@@ -84,7 +85,7 @@ def test_hpn_best_forgets_nothing(
 ) -> None:
     result = measure(dataset, "hpn", data_root, tmp_path, tasks=tasks)
     assert result["am"]["mean"] >= at_least
-    assert result["fm"]["values"] == [0.0] * 5
+    assert set(result["fm"]["values"]) == {0.0}
     assert result["prototypes"]["atomic"] < 400
     assert all(result["prototypes"][level] <= result["bounds"][level] for level in result["bounds"])
 
@@ -103,8 +104,8 @@ def test_hpn_as_in_the_paper(
 
 
 def test_hpn_on_digits(tmp_path: Path) -> None:
-    given = run("digits", seeds=5, out=tmp_path / "oracle")
-    inferred = run("digits", seeds=5, evaluate="grouped", out=tmp_path / "grouped")
+    given = run("digits", seeds=2, out=tmp_path / "oracle")
+    inferred = run("digits", seeds=2, evaluate="grouped", out=tmp_path / "grouped")
     assert given["am"]["mean"] > 99
-    assert given["fm"]["values"] == [0.0] * 5
+    assert given["fm"]["values"] == [0.0, 0.0]
     assert inferred["am"]["mean"] > 95

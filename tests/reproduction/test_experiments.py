@@ -10,7 +10,7 @@ from hpn.errors import ConfigError
 from hpn.experiment.comparison_cells import with_cell
 from hpn.experiment.config import resolve_config
 from hpn.learners import LEARNERS
-from hpn.learners.hpn.presets import PRESETS
+from hpn.learners.hpn import PaperHPN
 from hpn.reproduction.experiments import EXPERIMENTS, LARGE_GRAPH, Experiment, choose_experiments
 
 ALL = list(EXPERIMENTS.values())
@@ -22,7 +22,7 @@ def digits() -> Graph:
 
 
 def settings(case: Any) -> Any:
-    return LEARNERS["hpn"](**case.settings).settings()
+    return LEARNERS["hpn"](**case.settings)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=[*EXPERIMENTS])
@@ -53,7 +53,7 @@ def test_the_whole_preset_is_one_run_in_every_experiment(digits: Graph) -> None:
     hashes = set()
     for name, label in whole.items():
         (case,) = (case for case in EXPERIMENTS[name].cases(digits) if case.label == label)
-        assert settings(case) == PRESETS["paper"]
+        assert settings(case).get_params() == PaperHPN().get_params()
         hashes.add(with_cell(base, case.cell, case.settings).short_hash())
     assert len(hashes) == 1
 
@@ -70,13 +70,13 @@ def test_what_only_knows_a_case_by(digits: Graph) -> None:
 def test_what_the_ablations_leave_out(digits: Graph) -> None:
     for case in EXPERIMENTS["ablation-levels"].cases(digits):
         assert settings(case).levels == case.label["levels"]
-        assert replace(settings(case), levels="ANC") == PRESETS["paper"]
+        assert {**settings(case).get_params(), "levels": "ANC"} == PaperHPN().get_params()
     for case in EXPERIMENTS["ablation-losses"].cases(digits):
         found = settings(case)
         assert found.use_cls
         assert (found.alpha > 0) == ("div" in case.label["losses"])
         assert (found.beta > 0) == ("dis" in case.label["losses"])
-        assert replace(found, alpha=1.0, beta=1.0) == PRESETS["paper"]
+        assert {**found.get_params(), "alpha": 1.0, "beta": 1.0} == PaperHPN().get_params()
 
 
 def test_the_sweeps_are_the_papers(digits: Graph) -> None:
@@ -96,7 +96,7 @@ def test_large_graphs_have_the_papers_settings_for_them(digits: Graph) -> None:
     object.__setattr__(large, "x", digits.x.repeat(LARGE_GRAPH // digits.num_nodes + 1, 1))
     assert large.num_nodes >= LARGE_GRAPH
     for case in EXPERIMENTS["ablation-levels"].cases(large):
-        assert settings(case).num_slots == 2
+        assert settings(case).drawn == "1"
     (small,) = (case for case in EXPERIMENTS["memory"].cases(large) if case.label["preset"] == "small")
     assert (settings(small).dim, settings(small).drawn) == (2, "1")
 

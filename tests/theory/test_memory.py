@@ -79,7 +79,7 @@ def test_no_space_and_no_distance_are_errors(dim: int, thresholds: tuple[float, 
 @pytest.mark.parametrize("levels", ["A", "AN", "ANC"])
 def test_a_learner_has_the_same_bounds(levels: str, params: dict[str, Any]) -> None:
     learner = HPN(preset="paper", dim=2, levels=levels, **params)  # type: ignore[arg-type]
-    s = learner.settings()
+    s = learner
     thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
     bound = MemoryBound(2, thresholds, s.num_extractors)
     assert learner.prototype_bounds == dict(list(bound.prototypes.items())[: len(levels)])

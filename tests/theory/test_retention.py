@@ -13,8 +13,7 @@ from torch import Tensor
 from hpn.datasets import Graph, Masks
 from hpn.errors import ConfigError
 from hpn.learners.hpn import PaperHPN, SolvedHPN
-from hpn.learners.hpn.presets import Settings
-from hpn.nn.network import PrototypeNetwork
+from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import Query, TaskStream
 from hpn.theory import retention
 from hpn.theory.retention import Change, Proof, RetentionReport, RetentionStudy
@@ -138,16 +137,12 @@ class Turning:
     """Answers the same about every node: two slots, a node-level and a class-level prototype in the plane."""
 
     def __init__(self) -> None:
-        thresholds: dict[str, Any] = {"threshold_atomic": 0.1, "threshold_node": 0.2, "threshold_class": 0.4}
-        self._settings = PaperHPN(**{**BRIEF, "dim": 2}, **thresholds).settings()
+        self.retention, self.slots = "paper", "drawn"
         self.network_ = PrototypeNetwork(
             NUM_FEATURES, 2, num_extractors=3, num_slots=2, dim=2, thresholds=(0.1, 0.2, 0.4)
         )
         self.network_.atomic_prototypes.grow(torch.eye(2), task=0)
         self.angles = torch.zeros(4)
-
-    def settings(self) -> Settings:
-        return self._settings
 
     def represent(self, query: Query) -> Tensor:
         row = torch.stack([self.angles.cos(), self.angles.sin()], dim=1).flatten()
@@ -181,9 +176,6 @@ class Solved:
 
     def __init__(self) -> None:
         self.values = torch.tensor([0.25, -0.5])
-
-    def settings(self) -> object:
-        return object()
 
     def represent(self, query: Query) -> Tensor:
         return self.values.repeat(len(query.nodes), 1)
@@ -219,7 +211,7 @@ def test_a_proof_fails_if_anything_a_task_uses_is_moved(amount: float, is_seen: 
     def tamper(index: int) -> None:
         if index == 1:
             with torch.no_grad():
-                learner.network_.node_extractors[learner.selections_[0].node[0], 0, 0] += amount
+                learner.network_.node_extractors[learner.selections_[0].node[0]][0, 0] += amount
 
     report = study_all(learner, stream, tamper)
     moved, still = report.proofs[0], report.proofs[2]
@@ -245,7 +237,11 @@ def test_the_theorem_is_checked_with_the_extractors_after_the_second_task() -> N
 
     def note(index: int) -> None:
         if index > 0:
-            node, structure = (bank.detach().double().numpy() for bank in learner.network_.extractors)
+            network = learner.network_
+            node, structure = (
+                torch.stack(list(every)).detach().double().numpy()
+                for every in (network.node_extractors, network.structure_extractors)
+            )
             grams = [np.einsum("afd,agd->fg", node, node), *(r @ r.T for r in structure)]
             smallest = min(float(np.linalg.eigvalsh(gram)[0]) for gram in grams)
             apart = np.linalg.norm(features[index - 1][:, None] - features[index], axis=2).min()

@@ -15,7 +15,7 @@ from torch import Tensor
 from hpn.datasets import load_dataset
 from hpn.errors import ConfigError
 from hpn.learners import HPN
-from hpn.nn.network import PrototypeNetwork
+from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import TaskStream
 from hpn.theory.theorem_two import (
     TheoremTwo,
@@ -41,8 +41,10 @@ def make_network(num_features: int, dim: int, num_extractors: int = 3) -> Protot
 
 def build_w(network: PrototypeNetwork) -> np.ndarray:
     """W as the paper's lemma builds it: the A_i on top of each other, then R_k in columns k d_v and on."""
-    node = network.node_extractors.detach().double().numpy()
-    structure = network.structure_extractors.detach().double().numpy()
+    node, structure = (
+        torch.stack(list(every)).detach().double().numpy()
+        for every in (network.node_extractors, network.structure_extractors)
+    )
     (l_a, d_v, d_a), (l_r, _, d_r) = node.shape, structure.shape
     w = np.zeros((l_a * d_a + l_r * d_r, (l_r + 1) * d_v))
     for i in range(l_a):
@@ -269,7 +271,7 @@ def test_the_papers_numbers_cannot_satisfy_it_on_cora(data_root: Path) -> None:
     stream = TaskStream(load_dataset("cora", data_root=data_root))
     learner = HPN(preset="paper", epochs=1, warmup_epochs=1)
     learner.fit_task(stream.task(0))
-    threshold = learner.settings().threshold_atomic
+    threshold = learner.threshold_atomic
     x_before, x_after = (stream.task(index).graph.x for index in (0, 1))
     condition = check_theorem_two(learner.network_, threshold, x_before, x_after)
     assert (condition.num_features, condition.dim) == (1433, 16)

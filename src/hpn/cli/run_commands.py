@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,6 @@ from hpn.cli.options import (
     Evaluate,
     Method,
     NumWorkers,
-    Precision,
     Quiet,
     Ray,
     Scenario,
@@ -51,7 +50,9 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings from this recipe.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
+    ] = None,
     no_recipe: Annotated[
         bool, typer.Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
     ] = False,
@@ -59,7 +60,6 @@ def run(
         bool, typer.Option("--views", help="Also draw the test nodes after each task (t-SNE); for hpn.")
     ] = False,
     device: Device = "auto",
-    precision: Precision = "float32",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
@@ -72,27 +72,27 @@ def run(
     """
     from hpn import display, experiment
 
+    request: dict[str, Any] = {
+        "dataset": dataset,
+        "method": method,
+        "backbone": backbone,
+        "scenario": scenario,
+        "edges": edges,
+        "evaluate": evaluate,
+        "tasks": tasks,
+        "classes_per_task": classes_per_task,
+        "seeds": chosen_seeds(seeds, seed),
+        "settings": read_settings(set_ or []),
+        "recipe": chosen_recipe(recipe, no_recipe),
+        "views": views,
+        "data_root": data_root,
+    }
     with watching("run", quiet) as watcher:
-        result = experiment.run(
-            dataset,
-            method=method,
-            backbone=backbone,
-            scenario=scenario,
-            edges=edges,
-            evaluate=evaluate,
-            tasks=tasks,
-            classes_per_task=classes_per_task,
-            seeds=chosen_seeds(seeds, seed),
-            settings=read_settings(set_ or []),
-            recipe=chosen_recipe(recipe, no_recipe),
-            views=views,
-            device=device,
-            precision=precision,
-            out=out,
-            data_root=data_root,
-            fresh=fresh,
-            watcher=watcher,
-        )
+        # A finished run is shown without importing PyTorch, which is needed to check other devices.
+        is_shown = not fresh and device in {"auto", "cpu"}
+        result = experiment.find_finished(request, out, watcher) if is_shown else None
+        if result is None:
+            result = experiment.run(**request, device=device, out=out, fresh=fresh, watcher=watcher)
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     else:
@@ -122,7 +122,6 @@ def compare(
     workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
-    precision: Precision = "float32",
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the tables go.")] = None,
     data_root: DataRoot = None,
@@ -154,7 +153,6 @@ def compare(
             workers=chosen_workers(workers, ray),
             ray=ray,
             device=device,
-            precision=precision,
             runs=runs,
             out=out,
             data_root=data_root,
@@ -192,7 +190,6 @@ def tune(
     workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
-    precision: Precision = "float32",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the search.")] = None,
     recipe_out: Annotated[Path | None, typer.Option(metavar="FILE", help="A copy of the recipe.")] = None,
     data_root: DataRoot = None,
@@ -224,7 +221,6 @@ def tune(
             workers=chosen_workers(workers, ray),
             ray=ray,
             device=device,
-            precision=precision,
             out=out,
             recipe_out=recipe_out,
             data_root=data_root,

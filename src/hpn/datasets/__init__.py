@@ -3,6 +3,7 @@
 from hpn.datasets.catalog import (
     CATALOG,
     DatasetInfo,
+    data_files,
     default_data_root,
     describe_graph,
     find_loader,
@@ -16,6 +17,7 @@ __all__ = [
     "DatasetInfo",
     "Graph",
     "Masks",
+    "data_files",
     "default_data_root",
     "describe_graph",
     "find_loader",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hpn.datasets.digits import load_digits
 from hpn.datasets.formats.npz import load_npz
 from hpn.datasets.formats.ogb import CLASS_ORDERS, load_ogb
-from hpn.datasets.formats.pyg import load_actor, load_planetoid, load_webkb
+from hpn.datasets.formats.planetoid import load_actor, load_planetoid, load_webkb
 from hpn.datasets.formats.table_features import Kind, Missing
 from hpn.datasets.formats.table_files import SUFFIXES
 from hpn.datasets.formats.tables import load_tables
@@ -127,6 +127,27 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
         f"no data set or file {dataset!r}; {nearest(dataset, CATALOG)}"
         f"known: {', '.join(CATALOG)}, or the path of a .npz file or of tables"
     )
+
+
+def data_files(dataset: str, data_root: Path | None = None) -> list[Path]:
+    """Files that a data set is read from, and their folder; none if it is generated or comes with a package.
+
+    Args:
+        dataset: A name of the catalog or a path.
+        data_root: Folder with the data.
+    """
+    if dataset in CATALOG:
+        name = CATALOG[dataset].folder
+        if name is None:
+            return []
+        folder = (data_root or default_data_root()) / name
+    else:
+        path = Path(dataset).expanduser()
+        if path.suffix == ".npz":
+            return [path]
+        folder = path if path.is_dir() else path.parent  # the edges of a nodes table are beside it
+    below = (folder, folder / "nodes", folder / "edges")  # where tables are cut into several files
+    return [folder, *sorted(file for place in below for file in place.glob("*") if file.is_file())]
 
 
 def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options: Any) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -27,9 +29,7 @@ def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
         >>> graph.num_nodes, graph.num_features, graph.num_classes
         (1797, 64, 10)
     """
-    from sklearn import datasets
-
-    images, labels = datasets.load_digits(return_X_y=True)
+    images, labels = _read_images()
     nearest = torch.from_numpy(_nearest(images, neighbors))
     source = torch.arange(len(images)).repeat_interleave(neighbors)
     return Graph.build(
@@ -39,6 +39,19 @@ def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
         y=torch.from_numpy(labels),
         class_order=range(10),
     )
+
+
+def _read_images() -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels from the file in scikit-learn's package, which takes longer to import than a run."""
+    package = find_spec("sklearn")
+    file = Path(str(package.origin if package else "")).parent / "datasets" / "data" / "digits.csv.gz"
+    if not file.is_file():  # another version may keep it elsewhere
+        from sklearn import datasets
+
+        images, labels = datasets.load_digits(return_X_y=True)
+        return images, labels
+    table = np.loadtxt(file, delimiter=",")
+    return table[:, :-1], table[:, -1].astype(np.int64)
 
 
 def _nearest(images: np.ndarray, count: int) -> np.ndarray:

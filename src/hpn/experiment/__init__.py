@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hpn.experiment.bound_check import check_run
     from hpn.experiment.comparison import compare
-    from hpn.experiment.config import RunConfig, installed_versions, resolve_config
-    from hpn.experiment.jobs import BatchProgress, BatchWatcher
+    from hpn.experiment.config import RunConfig, resolve_config
+    from hpn.experiment.finished import find_finished
     from hpn.experiment.retention import study_retention
     from hpn.experiment.runner import run
     from hpn.experiment.saved import load_learner
     from hpn.experiment.tune_progress import TuneProgress, TuneWatcher
     from hpn.experiment.tuning import tune
-    from hpn.experiment.watch import Watcher
+    from hpn.experiment.versions import installed_versions
+    from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 
 _HOMES = {
-    "BatchProgress": "jobs",
-    "BatchWatcher": "jobs",
+    "BatchProgress": "watch",
+    "BatchWatcher": "watch",
     "RunConfig": "config",
     "TuneProgress": "tune_progress",
     "TuneWatcher": "tune_progress",
     "Watcher": "watch",
     "check_run": "bound_check",
     "compare": "comparison",
-    "installed_versions": "config",
+    "find_finished": "finished",
+    "installed_versions": "versions",
     "load_learner": "saved",
     "resolve_config": "config",
     "run": "runner",
@@ -43,6 +45,7 @@ __all__ = [
     "Watcher",
     "check_run",
     "compare",
+    "find_finished",
     "installed_versions",
     "load_learner",
     "resolve_config",

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, HPNError
 from hpn.experiment.checkpoint import NAME as CHECKPOINT
-from hpn.experiment.config import RunConfig, installed_versions
+from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import RESULT
 from hpn.experiment.graphs import graphs, keep_graph
 from hpn.experiment.jobs import Job, JobEnd, run_job
+from hpn.experiment.versions import installed_versions
 from hpn.nn.device import one_thread
 
 Result = TypeVar("Result")

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe
+from hpn.experiment.folder import FORMAT
+from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
+from hpn.experiment.seeds import seed_words
+from hpn.experiment.versions import installed_versions
 from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream, plan_tasks
 from hpn.streams.splits import split_nodes
-from hpn.streams.stream import Share, make_all
 
-FORMAT = 1
 DATA_PREFIX = "data."
-PACKAGES = ("hpn", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,9 @@ class RunConfig:
         """Every hyper-parameter, with what a preset stands for written out."""
         return LEARNERS[self.method](**self.params).effective_params()
 
-    def make_stream(self, graph: Graph, seed: int, share: Share = make_all) -> TaskStream:
-        """The task stream of one seed; ``share`` lets processes divide the cutting of views."""
-        return TaskStream(
-            graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed, share=share
-        )
+    def make_stream(self, graph: Graph, seed: int) -> TaskStream:
+        """The task stream of one seed."""
+        return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
@@ -110,12 +106,17 @@ class RunConfig:
         return [*words, "--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
 
     def _usual_params(self) -> dict[str, Any]:
-        """What ``hpn run`` takes if nothing is set."""
+        """What ``hpn run`` takes if only the variant of the method is set."""
         learner = LEARNERS[self.method]
-        recipe = find_recipe(self.dataset, self.method, self.backbone, self.scenario)
-        settings = {"backbone": self.backbone} if self.backbone else {}
-        settings |= recipe.settings if recipe else {}
-        return resolve_params(learner, settings, owner=self.method, without={"seed"})
+        variant: dict[str, Any] = {
+            name: value for name, value in self.params.items() if name in {"backbone", "preset"}
+        }
+        recipe = find_recipe(self.dataset, self.method, variant_of(variant), self.scenario)
+        settings = {**variant, **(recipe.settings if recipe else {})}
+        usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
+        # The preset is written out unless it is the default; the backbone has an option of its own.
+        default = resolve_params(learner, {}, owner=self.method, without={"seed"})
+        return {**usual, **{name: default[name] for name in variant}}
 
 
 def resolve_config(
@@ -147,7 +148,8 @@ def resolve_config(
         tasks: See :func:`hpn.streams.plan_tasks`.
         classes_per_task: Classes a task.
         settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
-        recipe: ``auto`` for the packaged recipe, if there is one; a file; or ``None`` for no recipe.
+        recipe: ``auto`` for the packaged recipe, if there is one; a file or the name of a packaged recipe; or
+            ``None`` for no recipe.
         data_root: Folder with the data.
 
     Raises:
@@ -160,12 +162,10 @@ def resolve_config(
     data_options = resolve_params(find_loader(dataset, data_root), options, owner=f"data set {dataset}")
     scenario, evaluate = _resolve_scenario(scenario, evaluate)
     _choose("edges", edges, get_args(Edges))
-    name, found = _take_recipe(recipe, dataset, method, params.get("backbone"), scenario)
+    name, found = _take_recipe(recipe, dataset, method, params, scenario)
     if found is not None:
-        params = resolve_params(
-            learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
-        )
-    learner(**params).effective_params()  # refuses what does not apply, before anything is loaded
+        params = resolve_params(learner, {**found.settings, **given}, owner=method, without={"seed"})
+    learner(**params)  # refuses what does not go together, before anything is loaded
     graph = find_loader(dataset, data_root)(**data_options)
     plan = plan_tasks(graph, tasks, classes_per_task)
     split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written
@@ -183,26 +183,6 @@ def resolve_config(
         recipe=name,
     )
     return config, graph
-
-
-def seed_words(seeds: Sequence[int]) -> list[str]:
-    """Seeds as words of a command line.
-
-    Example:
-        >>> seed_words([0, 1]), seed_words([3])
-        (['--seeds', '2'], ['--seed', '3'])
-    """
-    if list(seeds) == list(range(len(seeds))):
-        return ["--seeds", str(len(seeds))]
-    return [word for seed in seeds for word in ("--seed", str(seed))]
-
-
-def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    import hpn
-
-    found = {name: hpn.__version__ if name == "hpn" else version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
 
 
 def _split_settings(
@@ -225,16 +205,17 @@ def _split_settings(
 
 
 def _take_recipe(
-    recipe: Path | str | None, dataset: str, method: str, backbone: str | None, scenario: str
+    recipe: Path | str | None, dataset: str, method: str, params: Mapping[str, Any], scenario: str
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
     if recipe is None:
         return None, None
     if recipe == AUTO:
-        found = find_recipe(dataset, method, backbone, scenario)
+        found = find_recipe(dataset, method, variant_of(params), scenario)
         return (found.name, found) if found else (None, None)
     found = read_recipe(recipe)
-    for what, wanted in {"method": method, "backbone": backbone, "scenario": scenario}.items():
+    this_run = {"method": method, "backbone": params.get("backbone"), "scenario": scenario}
+    for what, wanted in this_run.items():
         is_for = getattr(found, what)
         if is_for != wanted:
             raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")

@@ -4,6 +4,7 @@
 
     config.json              the resolved configuration, versions included
     result.json              the result over all seeds (the JSON of ``hpn run --json``)
+    request.json             what was requested, and a stamp of the files that the result depends on
     seed-0/result.json       matrices and costs of one finished seed
     seed-0/checkpoint.json   where an unfinished seed goes on; the final state of a finished one
     seed-0/state-….safetensors
@@ -19,13 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from filelock import FileLock, Timeout
-
 from hpn.errors import RunFolderError
-from hpn.experiment.config import FORMAT
 from hpn.experiment.files import write_json
 
-CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
+FORMAT = 1
+CONFIG, RESULT, VIEWS, LOCK = "config.json", "result.json", "views.json", ".lock"
 
 
 class Configuration(Protocol):
@@ -47,6 +46,8 @@ def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -
     Raises:
         RunFolderError: If it cannot be written, is in use, or holds something else.
     """
+    from filelock import FileLock, Timeout  # takes a while, and reading a folder does not need it
+
     _check_kind(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

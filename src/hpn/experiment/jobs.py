@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Protocol
 
 from hpn.errors import HPNError
-from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.determinism import deterministic
+from hpn.experiment.devices import device_here
 from hpn.experiment.graphs import load_once
 from hpn.experiment.parallel import WorkerError, run_parallel
 from hpn.experiment.runner import run_seed
-from hpn.experiment.watch import Watcher
+from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 from hpn.learners import LEARNERS
 
 BACKBONE_EFFORT = {"gat": 4.0, "gin": 1.5}
@@ -42,7 +42,7 @@ class Job:
         num_nodes: Size of the data.
         name: What to call the cell; by default method and backbone.
         views: Whether to draw the test nodes after each task as well.
-        computing: Where and how its learner computes.
+        device: Where its learner computes.
     """
 
     config: RunConfig
@@ -52,7 +52,7 @@ class Job:
     num_nodes: int = 1
     name: str | None = None
     views: bool = False
-    computing: Computing = ON_CPU
+    device: str = "cpu"
 
     def __str__(self) -> str:
         words = (self.config.method, self.config.backbone)
@@ -77,34 +77,6 @@ class Execute(Protocol):
 
     def __call__(self, jobs: Sequence[Job], *, on_done: Callable[[int, JobEnd], None]) -> None:
         """Run all jobs, begun in order; ``on_done`` is given each one's index and end, in this process."""
-
-
-@dataclass(frozen=True)
-class BatchProgress:
-    """How far a comparison is, counted in seeds of cells.
-
-    Args:
-        done: Ended, before or now.
-        total: All.
-        running: Names of those under way.
-        last: Name of the one that ended last.
-        error: Why that one failed.
-        remaining: Seconds left, estimated.
-    """
-
-    done: int
-    total: int
-    running: tuple[str, ...] = ()
-    last: str | None = None
-    error: str | None = None
-    remaining: float | None = None
-
-
-class BatchWatcher:
-    """Does nothing; a progress display overrides it."""
-
-    def moved(self, progress: BatchProgress) -> None:
-        """A comparison begins, or one of its jobs has ended."""
 
 
 class Batch:
@@ -204,18 +176,9 @@ def run_job(job: Job) -> JobEnd:
     start, error = time.monotonic(), None
     try:
         graph = load_once(job.config, job.data_root)
-        here = job.computing.here()
-        with deterministic(graph, here.device), _without_remarks():
-            run_seed(
-                job.config,
-                graph,
-                job.seed,
-                job.folder,
-                Watcher(),
-                views=job.views,
-                device=here.device,
-                precision=here.precision,
-            )
+        device = device_here(job.device)
+        with deterministic(graph, device), _without_remarks():
+            run_seed(job.config, graph, job.seed, job.folder, Watcher(), views=job.views, device=device)
     except Exception as failure:  # one cell that fails is not to take the others with it
         error = reason(failure)
     return JobEnd(error, time.monotonic() - start)
@@ -253,7 +216,7 @@ def _kind(config: RunConfig) -> str:
 def effort(config: RunConfig) -> float:
     """How long a seed takes next to others, roughly."""
     params = config.effective_params()
-    epochs = float(params.get("epochs") or EPOCHS)
+    epochs = float(params.get("epochs", EPOCHS))
     batches = 1 + STEP_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
     # Joint training goes over 1, 2, … of the tasks, the others over one at a time.
     tasks_a_time = (len(config.tasks) + 1) / 2 if LEARNERS[config.method].sees_past else 1.0

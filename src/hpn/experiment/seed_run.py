@@ -14,9 +14,9 @@ from hpn.evaluation import Row
 from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
 from hpn.experiment.costs import Stopwatch, peak_rss_mb
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import RESULT
+from hpn.experiment.folder import RESULT, VIEWS
 from hpn.experiment.log import EventLog
-from hpn.experiment.views import VIEWS, View
+from hpn.experiment.views import View
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 
@@ -121,8 +121,6 @@ class SeedRun(Observer):
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
                 "device": self.learner.device.type,
-                "precision": self.learner.precision,
-                "processes": self.learner.processes.size,
             },
         )
         self.watcher.seed_finished(self.seed, reused=False)

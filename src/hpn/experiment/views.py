@@ -11,11 +11,10 @@ import numpy as np
 from hpn.errors import ConfigError
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
-from hpn.experiment.folder import read_json
+from hpn.experiment.folder import VIEWS, read_json
 from hpn.learners import LEARNERS, Learner
 from hpn.streams import TaskStream
 
-VIEWS = "views.json"
 MAX_NODES = 600
 """Seen in one view; with more, every task gives an equal share, the same nodes in every view."""
 NUM_NEIGHBORS = 10

@@ -1,11 +1,15 @@
-"""What a front end may watch of a run."""
+"""What a front end may watch of a run, or of many."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hpn.evaluation import Row
-from hpn.learners import Progress
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hpn.evaluation import Row
+    from hpn.learners import Progress
 
 
 class Watcher:
@@ -25,3 +29,31 @@ class Watcher:
 
     def seed_finished(self, seed: int, *, reused: bool) -> None:
         """A seed is done; ``reused`` if it had been before."""
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How far a comparison is, counted in seeds of cells.
+
+    Args:
+        done: Ended, before or now.
+        total: All.
+        running: Names of those under way.
+        last: Name of the one that ended last.
+        error: Why that one failed.
+        remaining: Seconds left, estimated.
+    """
+
+    done: int
+    total: int
+    running: tuple[str, ...] = ()
+    last: str | None = None
+    error: str | None = None
+    remaining: float | None = None
+
+
+class BatchWatcher:
+    """Does nothing; a progress display overrides it."""
+
+    def moved(self, progress: BatchProgress) -> None:
+        """A comparison begins, or one of its jobs has ended."""

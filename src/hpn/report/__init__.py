@@ -1,21 +1,48 @@
-"""Tables, plots, HTML: reads result files only, never trains."""
+"""Tables, plots, HTML: reads result files only, never trains. Names are imported when they are first used."""
 
-from hpn.report.figures import (
-    accuracy_svg,
-    cost_svg,
-    final_svg,
-    prototypes_svg,
-    retaining_svg,
-    stored_svg,
-    views_svg,
-)
-from hpn.report.grid import grid_svg
-from hpn.report.growth import Growth, growth_svg
-from hpn.report.heatmap import matrix_svg
-from hpn.report.html import render_page, write_report
-from hpn.report.results import load_result
-from hpn.report.scatter import Panel, scatter_svg
-from hpn.report.sweeps import Sweep, sweep_svg
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpn.report.figures import (
+        accuracy_svg,
+        cost_svg,
+        final_svg,
+        prototypes_svg,
+        retaining_svg,
+        stored_svg,
+        views_svg,
+    )
+    from hpn.report.grid import grid_svg
+    from hpn.report.growth import Growth, growth_svg
+    from hpn.report.heatmap import matrix_svg
+    from hpn.report.html import render_page, write_report
+    from hpn.report.results import load_result
+    from hpn.report.scatter import Panel, scatter_svg
+    from hpn.report.sweeps import Sweep, sweep_svg
+
+_HOMES = {
+    "Growth": "growth",
+    "Panel": "scatter",
+    "Sweep": "sweeps",
+    "accuracy_svg": "figures",
+    "cost_svg": "figures",
+    "final_svg": "figures",
+    "grid_svg": "grid",
+    "growth_svg": "growth",
+    "load_result": "results",
+    "matrix_svg": "heatmap",
+    "prototypes_svg": "figures",
+    "render_page": "html",
+    "retaining_svg": "figures",
+    "scatter_svg": "scatter",
+    "stored_svg": "figures",
+    "sweep_svg": "sweeps",
+    "views_svg": "figures",
+    "write_report": "html",
+}
 
 __all__ = [
     "Growth",
@@ -37,3 +64,9 @@ __all__ = [
     "views_svg",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"hpn.report.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'hpn.report' has no attribute {name!r}")

@@ -10,11 +10,10 @@ from typing import Any
 
 from hpn.errors import ConfigError, DataError
 from hpn.experiment.cell_runs import CellRun
-from hpn.experiment.config import seed_words
 from hpn.experiment.files import write_atomic
-from hpn.experiment.folder import read_json
+from hpn.experiment.folder import VIEWS, read_json
 from hpn.experiment.published import published_cell
-from hpn.experiment.views import VIEWS
+from hpn.experiment.seeds import seed_words
 from hpn.metrics import summarize
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 from hpn.reproduction.plan import PlannedSection

@@ -12,18 +12,20 @@ from hpn.errors import ConfigError
 from hpn.evaluation import evaluate
 from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners.hpn import PaperHPN
-from hpn.learners.hpn.presets import PRESETS
-from hpn.nn import prototypes
-from hpn.nn.prototypes import PrototypeBook
+from hpn.learners.hpn.paper import Selection
+from hpn.nn.hpn import codebook
+from hpn.nn.hpn.codebook import Codebook, unit
+from hpn.nn.hpn.sampling import NeighborSampler
 from hpn.streams import Query, TaskStream
 from hpn.theory import max_code_size
 
 QUICK: dict[str, Any] = {"preset": "paper", "epochs": 6, "warmup_epochs": 3, "late_epoch": 5}
 KEPT: dict[str, Any] = {**QUICK, "retention": "certified"}
+LARGE: dict[str, Any] = {"dim": 4, "drawn": "1", "warmup_epochs": 0, "lr_refine": 0.3, "batch_size": 4000}
 CERTIFIED: dict[str, dict[str, Any]] = {
     "paper": KEPT,
-    "means": {**KEPT, "slots": "means", "num_selected": 2, "levels": "AN", "keep": "best"},
-    "large": {"preset": "large", "retention": "certified", "epochs": 2},
+    "means": {**KEPT, "slots": "means", "num_selected": 2, "levels": "AN"},
+    "large": {**KEPT, **LARGE, "epochs": 2},
     "few extractors": {**KEPT, "num_extractors": 2},
     "similarity": {**KEPT, "selection": "similarity"},
 }
@@ -47,52 +49,40 @@ def answers(learner: PaperHPN, stream: TaskStream, tasks: int) -> list[bytes]:
 
 
 def test_the_papers_numbers() -> None:
-    s = PRESETS["paper"]
+    s = PaperHPN()
     assert (s.num_extractors, s.num_selected, s.dim) == (22, 1, 16)
     assert (s.threshold_atomic, s.threshold_node, s.threshold_class) == (0.3, 0.3, 0.4)
-    assert (s.slots, s.counts, s.levels) == ("drawn", (5, 7), "ANC")
+    assert (s.slots, s.drawn, s.levels, s.retention) == ("drawn", "5,7", "ANC", "paper")
     assert (s.epochs, s.warmup_epochs, s.late_epoch, s.batch_size) == (90, 35, 85, 100)
     assert (s.lr, s.lr_refine, s.lr_prototypes, s.lr_prototypes_late) == (0.1, 0.001, 0.1, 0.01)
-    assert (s.alpha, s.beta, s.use_cls, s.momentum) == (1.0, 1.0, True, 0.0)
-    assert (s.retention, s.keep) == ("paper", "last")
+    assert (s.alpha, s.beta, s.use_cls) == (1.0, 1.0, True)
 
 
-def test_what_is_given_takes_the_place_of_the_presets_values() -> None:
-    assert PaperHPN(preset="paper", seed=3).settings() == PRESETS["paper"]
-    given: dict[str, Any] = {"dim": 8, "alpha": 0.0, "epochs": 0, "use_cls": False, "drawn": "2"}
-    learner = PaperHPN(preset="paper", **given)
-    params = learner.effective_params()
-    assert params == {"preset": "paper", **vars(PRESETS["paper"]), **given}
-    assert learner.settings().num_slots == 3
-    assert PaperHPN(preset="paper", slots="means", hops=4, num_selected=2).settings().num_slots == 10
+def test_the_papers_thresholds_are_searched() -> None:
+    grid = [0.01, *(0.05 * step for step in range(1, 9))]
+    assert set(PaperHPN.search_space) == {"threshold_atomic", "threshold_node", "threshold_class"}
+    for choice in PaperHPN.search_space.values():
+        assert choice.values == pytest.approx(grid)
 
 
-def test_large_is_what_the_paper_states_but_for_large_graphs() -> None:
-    params = PaperHPN(preset="large", epochs=3).effective_params()
-    assert params["preset"] == "large"
-    assert params["epochs"] == 3
-    written_out = {key: value for key, value in params.items() if key not in ("preset", "epochs")}
-    assert written_out == {key: value for key, value in vars(PRESETS["large"]).items() if key != "epochs"}
-    changed = {key for key, value in vars(PRESETS["paper"]).items() if value != vars(PRESETS["large"])[key]}
-    assert changed == {
-        "num_extractors", "dim", "drawn", "hops", "epochs", "warmup_epochs", "lr_refine", "batch_size"
-    }  # fmt: skip
-    s = PaperHPN(preset="large").settings()
-    assert (s.slots, s.counts, s.num_slots, s.batch_size) == ("drawn", (1,), 2, 4000)
-
-
-def test_large_learns_every_task_and_leaves_the_extractors_of_earlier_ones_alone(graph: Graph) -> None:
-    stream, learner = TaskStream(graph), PaperHPN(preset="large")
+def test_large_settings_learn_every_task_and_leave_the_extractors_of_earlier_ones_alone(graph: Graph) -> None:
+    stream, learner = TaskStream(graph), PaperHPN(**LARGE, epochs=30)
     own, then = [], []
+
+    def extractors(selection: Selection) -> list[torch.Tensor]:
+        network = learner.network_
+        chosen = [network.node_extractors[selection.node[0]]]
+        return [
+            part.detach().clone() for part in (*chosen, network.structure_extractors[selection.structure[0]])
+        ]
+
     for index in range(len(stream)):
         learner.fit_task(stream.task(index))
-        own.append(torch.cat(learner.network_.get_extractors(learner.selections_[index])))
-        now = evaluate(learner, stream, after=index, mode="oracle").accuracy
-        then.append(now[index])
+        own.append(extractors(learner.selections_[index]))
+        then.append(evaluate(learner, stream, after=index, mode="oracle").accuracy[index])
     for selection, before in zip(learner.selections_, own, strict=True):
-        assert torch.equal(torch.cat(learner.network_.get_extractors(selection)), before)
-    assert min(now) > 65
-    assert all(last > first - 15 for first, last in zip(then, now, strict=True))
+        assert all(torch.equal(*pair) for pair in zip(extractors(selection), before, strict=True))
+    assert sum(then) / len(then) > 70
 
 
 def test_reserved_extractors_are_unused_ones_until_there_are_none(
@@ -113,22 +103,36 @@ def test_reserved_extractors_are_unused_ones_until_there_are_none(
         assert len(set(node)) == len(set(structure)) == 2
 
 
-def test_similarity_picks_the_extractors_that_point_at_prototypes(graph: Graph) -> None:
-    """Features are positive, so that these extractors make a prototype of every node and neighbour."""
-    positive = Graph.build("positive", x=graph.x.abs(), links=graph.edge_index, y=graph.y)
-    stream, learner = TaskStream(positive), PaperHPN(**QUICK, selection="similarity")
+def test_equation_5(graph: Graph) -> None:
+    """Of all extractors, those with the largest mean over nodes of the cosine to the nearest prototype."""
+    stream, learner = TaskStream(graph), PaperHPN(**QUICK, selection="similarity", drawn="2", num_selected=2)
     learner.fit_task(stream.task(0))
-    assert learner.selections_[0].node == learner.selections_[0].structure == (0,)
-    with torch.no_grad():
-        learner.network_.node_extractors[7] = learner.network_.atomic_prototypes.vectors[0]
-        learner.network_.structure_extractors[4] = learner.network_.atomic_prototypes.vectors[-1]
-    learner.fit_task(stream.task(1))
-    assert (learner.selections_[1].node, learner.selections_[1].structure) == ((7,), (4,))
+    assert learner.selections_[0].node == learner.selections_[0].structure == (0, 1)
+    prototypes, task = learner.network_.atomic_prototypes.vectors.clone(), stream.task(1)
+    view, nodes = task.graph, task.train
+    around = NeighborSampler(view.indptr, view.indices, nodes, (2,), learner.seed).draw(0)
+    expected = []
+    for every, seen in (
+        (learner.network_.node_extractors, nodes.unsqueeze(1)),
+        (learner.network_.structure_extractors, around),
+    ):
+        means = []
+        for matrix in every:
+            similar = [
+                max(float(unit(view.x[u] @ matrix.detach()) @ p) for p in prototypes)
+                for row in seen.tolist()
+                for u in row
+            ]
+            means.append(sum(similar) / len(similar))
+        ranked = sorted(range(len(means)), key=means.__getitem__, reverse=True)
+        expected.append(tuple(sorted(ranked[:2])))
+    learner.fit_task(task)
+    assert (learner.selections_[1].node, learner.selections_[1].structure) == tuple(expected)
 
 
-def test_more_extractors_selected_than_there_are(stream: TaskStream) -> None:
+def test_more_extractors_selected_than_there_are() -> None:
     with pytest.raises(ConfigError, match="num_selected = 3 is more than num_extractors = 2"):
-        PaperHPN(preset="paper", num_extractors=2, num_selected=3).fit_task(stream.task(0))
+        PaperHPN(num_extractors=2, num_selected=3)
 
 
 STREAMS: dict[str, dict[str, Any]] = {
@@ -162,41 +166,25 @@ def test_answers_may_change_as_the_paper_has_it(ten: Graph) -> None:
     assert not learner.is_certified(0)
 
 
-def test_whatever_changes_by_hand_takes_the_certificate_away(ten: Graph) -> None:
-    stream = TaskStream(ten, scenario="class")
-    learner = fit(PaperHPN(**KEPT), stream, tasks=2)
-    network, selection = learner.network_, learner.selections_[0]
-    assert selection.visible is not None
-    seen = {"node": network.node_extractors[selection.node[0]]}
-    seen["structure"] = network.structure_extractors[selection.structure[0]]
-    for number, (book, size) in enumerate(zip(network.books, selection.visible, strict=True)):
-        seen[f"first of book {number}"] = book.vectors[0]
-        seen[f"last of book {number}"] = book.vectors[size - 1]
-    for key, layer in network.shared_parameters.items():
-        seen[key] = layer[:1]
-    unseen = {
-        "extractor of the next task": network.node_extractors[learner.selections_[1].node[0]],
-        "extractor of no task": network.structure_extractors[-1],
-        "column of the next task": network.head.weight[2:],
-    }
+def test_a_change_by_hand_takes_the_certificate_away(ten: Graph) -> None:
+    learner = fit(PaperHPN(**KEPT), TaskStream(ten, scenario="class"), tasks=2)
+    network, (first, second) = learner.network_, learner.selections_
     with torch.no_grad():
-        for parts, expected in ((seen, False), (unseen, True)):
-            for key, part in parts.items():
-                before = part.clone()
-                part[0] += 1e-3
-                assert learner.is_certified(0) == expected, key
-                part.copy_(before)
-                assert learner.is_certified(0), key
+        for number, expected in ((second.node[0], True), (first.node[0], False)):
+            network.node_extractors[number][0, 0] += 1e-3
+            assert learner.is_certified(0) == expected
 
 
 def test_certified_tasks_share_extractors_without_moving_them(ten: Graph) -> None:
     stream, learner = TaskStream(ten), PaperHPN(**CERTIFIED["few extractors"])
     fit(learner, stream, tasks=2)
-    before = [bank.detach().clone() for bank in learner.network_.extractors]
+    network = learner.network_
+    before = [part.detach().clone() for part in (*network.node_extractors, *network.structure_extractors)]
     count = sum(learner.prototype_counts.values())
     for index in range(2, len(stream)):
         learner.fit_task(stream.task(index))
-    for old, new in zip(before, learner.network_.extractors, strict=True):
+    now = (*network.node_extractors, *network.structure_extractors)
+    for old, new in zip(before, now, strict=True):
         assert torch.equal(old, new)
     assert sum(learner.prototype_counts.values()) > count
     query, _ = stream.query(task=4, after=4, evaluate="oracle")
@@ -211,7 +199,7 @@ def test_certified_tasks_share_extractors_without_moving_them(ten: Graph) -> Non
 def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: dict[str, Any]) -> None:
     graph = load_dataset("synthetic", num_nodes=360, num_links=1000, num_features=8, num_classes=24)
     stream, learner = TaskStream(graph), PaperHPN(**params, dim=2)
-    s, history = learner.settings(), []
+    s, history = learner, []
     bounds = learner.prototype_bounds
     codes = [max_code_size(2, t).size for t in (s.threshold_atomic, s.threshold_node, s.threshold_class)]
     assert list(bounds.values()) == [2 * s.num_extractors * codes[0], *codes[1:]]
@@ -220,7 +208,7 @@ def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: di
         counts = learner.fit_task(stream.task(index)).prototype_counts
         assert counts is not None
         assert all(1 <= count <= bounds[level] for level, count in counts.items())
-        # One book is one code: without regard to how many extractors there are.
+        # One codebook is one code: without regard to how many extractors there are.
         assert all(count <= code for count, code in zip(counts.values(), codes, strict=True))
         history.append(counts["atomic"])
     assert history[-1] > history[0] / 2
@@ -231,14 +219,14 @@ def test_levels(stream: TaskStream) -> None:
     for levels in ("A", "AN", "ANC"):
         learner = fit(PaperHPN(**QUICK, levels=levels), stream, tasks=2)  # type: ignore[arg-type]
         assert tuple(learner.prototype_counts) == tuple(learner.prototype_bounds) == names[: len(levels)]
-        assert [len(book) > 0 for book in learner.network_.books] == [level in levels for level in "ANC"]
+        assert all(learner.prototype_counts.values())
         scores.append(answers(learner, stream, 2))
     assert scores[0] != scores[1] != scores[2]
 
 
 def test_the_class_is_found_without_the_task(graph: Graph) -> None:
     stream = TaskStream(graph, scenario="class")
-    learner = fit(PaperHPN(preset="paper"), stream)
+    learner = fit(PaperHPN(), stream)
     for mode in ("global", "grouped"):
         accuracy = evaluate(learner, stream, after=2, mode=mode).accuracy  # type: ignore[arg-type]
         assert sum(accuracy) / len(accuracy) > 100 / 6 + 10
@@ -286,11 +274,9 @@ def test_parameters_are_counted_by_hand(graph: Graph) -> None:
 def test_cover_and_packing_hold_throughout(
     stream: TaskStream, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checks, check = [], PrototypeBook.check
-    monkeypatch.setattr(prototypes, "DEBUG", True)
-    monkeypatch.setattr(
-        PrototypeBook, "check", lambda book, *args: (checks.append(book), check(book, *args))[1]
-    )
+    checks, check = [], Codebook.check
+    monkeypatch.setattr(codebook, "DEBUG", True)
+    monkeypatch.setattr(Codebook, "check", lambda book, *args: (checks.append(book), check(book, *args))[1])
     fit(PaperHPN(**params), stream)
     assert len(checks) > 20
 

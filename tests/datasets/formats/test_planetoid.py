@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import hashlib
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from hpn.datasets import CATALOG, Graph, load_dataset
+from hpn.datasets.formats.planetoid import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
+from hpn.datasets.sparse import is_sparse
+from hpn.errors import DataError
+from hpn.streams import plan_tasks
+
+
+def test_cora_has_the_public_split_and_row_sums_of_one(data_root: Path) -> None:
+    graph = load_planetoid("Cora", data_root)
+    assert graph.masks is not None
+    sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
+    assert sizes == [140, 500, 1000]
+    sums = torch.sparse.sum(graph.x.to_sparse_coo(), dim=1).to_dense()
+    assert torch.allclose(sums, torch.ones(2708))
+    binary = load_planetoid("Cora", data_root, normalize="none")
+    assert set(binary.x.values().tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "actor", "texas"])
+def test_graphs_equal_those_of_pytorch_geometric(name: str, data_root: Path, tmp_path: Path) -> None:
+    from torch_geometric import datasets
+
+    folder = Path(str(CATALOG[name].folder))
+    shutil.copytree(data_root / folder, tmp_path / folder)
+    data = {
+        "cora": lambda: datasets.Planetoid(str(tmp_path), "Cora"),
+        "citeseer": lambda: datasets.Planetoid(str(tmp_path), "CiteSeer"),
+        "actor": lambda: datasets.Actor(str(tmp_path / "actor")),
+        "texas": lambda: datasets.WebKB(str(tmp_path / "webkb"), "texas"),
+    }[name]()[0]
+    graph = load_dataset(name, data_root=data_root, normalize="none")
+    expected = Graph.build(name, x=data.x, links=data.edge_index, y=data.y)
+    assert torch.equal(graph.x.to_dense(), expected.x)
+    assert torch.equal(graph.edge_index, expected.edge_index)
+    assert torch.equal(graph.y, expected.y)
+    if graph.masks is not None:
+        assert torch.equal(graph.masks.train, data.train_mask)
+        assert torch.equal(graph.masks.val, data.val_mask)
+        assert torch.equal(graph.masks.test, data.test_mask)
+
+
+def test_the_data_root_may_be_read_only(data_root: Path, tmp_path: Path) -> None:
+    shutil.copytree(data_root / "Cora" / "raw", tmp_path / "Cora" / "raw")
+    before = sorted(tmp_path.rglob("*"))
+    load_planetoid("Cora", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_pickle_that_is_not_the_published_one_is_never_read(tmp_path: Path) -> None:
+    raw = tmp_path / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    marker = tmp_path / "ran"
+    for file in PLANETOID_SHA256:
+        (raw / file).write_text(f"cos\nsystem\n(S'touch {marker}'\ntR.")
+    with pytest.raises(DataError, match=r"ind\.cora\.allx is not the published file"):
+        load_planetoid("Cora", tmp_path)
+    assert not marker.exists()
+
+
+def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small data set in Planetoid's layout, taken for the published Cora."""
+    num_train, num_known, num_test, num_classes = 14, 600, 20, 7
+    raw = root / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    total = num_known + num_test
+    x = sp.csr_matrix(np.eye(total, 5, dtype=np.float32) + np.eye(total, 5, -1, dtype=np.float32))
+    y = np.eye(num_classes, dtype=np.int32)[np.arange(total) % num_classes]
+    parts = {"x": x[:num_train], "allx": x[:num_known], "tx": x[num_known:]}
+    parts |= {"y": y[:num_train], "ally": y[:num_known], "ty": y[num_known:]}
+    parts["graph"] = {node: [(node + 1) % total] for node in range(total)}
+    for part, content in parts.items():
+        (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(content, protocol=2))
+    (raw / "ind.cora.test.index").write_text("".join(f"{num_known + i}\n" for i in range(num_test)))
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in raw.iterdir()}
+    monkeypatch.setattr("hpn.datasets.formats.planetoid.PLANETOID_SHA256", digests)
+
+
+def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planetoid(tmp_path, monkeypatch)
+    before = sorted(tmp_path.rglob("*"))
+    graph = load_planetoid("Cora", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before, "the data root may be read-only"
+    assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (620, 620, 5, 7)
+    assert is_sparse(graph.x)
+    assert graph.x.to_dense().sum(dim=1)[:4].tolist() == [1.0] * 4
+    assert graph.masks is not None
+    sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
+    assert sizes == [14, 500, 20]
+    assert plan_tasks(graph).tasks == ((0, 1), (2, 3), (4, 5))
+
+
+def geom_gcn(folder: Path, name: str) -> None:
+    """A tiny data set in Geom-GCN's layout."""
+    folder.mkdir(parents=True)
+    header = "node_id\tfeature\tlabel\n"
+    rows = "".join(f"{node}\t{node % 3},{3 + node % 2}\t{node % 2}\n" for node in range(8))
+    (folder / "out1_node_feature_label.txt").write_text(header + rows)
+    edges = "".join(f"{node}\t{(node + 1) % 8}\n" for node in range(8)) + "0\t1\n2\t2\n"
+    (folder / "out1_graph_edges.txt").write_text("node_id\tnode_id\n" + edges)
+    for number in range(10):
+        masks = {f"{part}_mask": np.zeros(8, dtype=np.uint8) for part in ("train", "val", "test")}
+        np.savez(folder / f"{name}_split_0.6_0.2_{number}.npz", **masks)
+
+
+def test_actor_and_webkb_layouts(tmp_path: Path) -> None:
+    geom_gcn(tmp_path / "actor" / "raw", "film")
+    graph = load_actor(tmp_path)
+    assert (graph.num_nodes, graph.num_links, graph.num_edges, graph.num_features) == (8, 10, 8, 5)
+    assert graph.split_rule == "index"
+
+
+def test_webkb_leaves_out_small_classes(data_root: Path) -> None:
+    assert load_webkb("texas", data_root).class_order == (0, 2, 3, 4)  # class 1 has one node
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    geom_gcn(tmp_path / "actor" / "raw", "film")
+    (tmp_path / "actor" / "raw" / "out1_node_feature_label.txt").write_text("garbage\nmore\n")
+    with pytest.raises(DataError, match=r"actor: the files in .* cannot be read"):
+        load_actor(tmp_path)
