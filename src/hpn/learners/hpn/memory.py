@@ -120,13 +120,14 @@ class Memory:
     @property
     def kept(self) -> Kept:
         """Sums and remembered nodes, with all that is pending added up."""
-        if self._kept.pending:
-            kept = self._kept.copy()
+        kept = self._kept  # another thread may replace it
+        if kept.pending:
             rows, y, is_held, remembered = zip(*kept.pending, strict=True)
+            kept = kept.copy()
             banks = [_stack(parts) for parts in zip(*rows, strict=True)]
             kept.add(banks, np.concatenate(y), np.concatenate(is_held))
-            self._kept = kept._replace(remembered=_join(kept.remembered, *remembered), pending=())
-        return self._kept
+            self._kept = kept = kept._replace(remembered=_join(kept.remembered, *remembered), pending=())
+        return kept
 
     @property
     def counts(self) -> dict[int, int]:
@@ -255,27 +256,25 @@ class Memory:
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
             solved = Extractors(classes, layers, means, s.width, self.seed)
-            at_means = [
-                layer(sums.means(classes)[1].astype(np.float32))
-                for layer, sums in zip(layers, banks, strict=False)
-            ]
-            solved.scales = solved.typical(
-                [*at_means, *(part.directions @ part.directions.T for part in means)]
-            )
+            averages = (sums.means(classes)[1].astype(np.float32) for sums in banks)
+            at_means = [layer(part) for layer, part in zip(layers, averages, strict=False)]
+            at_means += [part.directions @ part.directions.T for part in means]
+            solved.scales = solved.typical(at_means)
             self._solved[which] = solved
         return self._solved[which]
 
-    def _banks(self, which: str) -> list[ClassSums]:
-        kept = self.kept
-        if which == "all" and kept.held_out[0].counts:
-            return [a.copy().merge(b) for a, b in zip(kept.learned, kept.held_out, strict=True)]
-        return kept.learned
+    def _banks(self, which: str, first: int = 0) -> list[ClassSums]:
+        """Sums of all banks from the first on."""
+        learned, held_out = self.kept.learned[first:], self.kept.held_out[first:]
+        if which == "all" and held_out[0].counts:
+            return [a.copy().merge(b) for a, b in zip(learned, held_out, strict=True)]
+        return learned
 
     def typical_evidence(self) -> list[np.ndarray]:
         """Scaled evidence of the class-mean banks at the mean of each class ``[C, C]``; nothing is solved."""
         if not self.counts:
             return []
-        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all")[len(LAYER_HOPS) :]]
+        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all", len(LAYER_HOPS))]
         found = [bank.directions @ bank.directions.T for bank in means]
         centred = [part - part.mean(axis=1, keepdims=True) for part in found]
         return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
