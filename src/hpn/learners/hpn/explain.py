@@ -269,9 +269,9 @@ def _shares(
     own = directions[0] * _row(slots.unit_rows(0, at)) * 2.0 ** -slot_bits(slots.num_features)
     lead = np.zeros(view.num_nodes)
     for hop in range(1, len(directions)):
-        reach = slots.reach(at, hop)
+        reach = slots.smoothing.reach(at, hop)
         length = max(float(np.linalg.norm(_row(slots.smoothed(hop, at)))), 1e-12)
-        lead[reach.indices] += reach.data * (slots.x[reach.indices] @ directions[hop]) / length
+        lead[reach.indices] += reach.data * (slots.features(reach.indices) @ directions[hop]) / length
     nearby = extractors.nearby_shares(view, node)
     factor = extractors.weights[-1] / extractors.scales[-1]
     lead[nearby[0]] += factor * (nearby[1][:, first] - nearby[1][:, second])

@@ -20,7 +20,8 @@ import scipy.sparse as sp
 import torch
 
 from hpn.errors import DataError
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Weights
+from hpn.learners.hpn.evidence import LAYER_HOPS, Extractors, Weights
+from hpn.learners.hpn.partitions import Labelled, Layer, encode, new_sums, sum_nodes
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
@@ -32,9 +33,8 @@ WEIGHED_BY = 50
 """Remembered nodes of a class by which banks are weighed at most."""
 SMALL_FIT = 1024
 """Fits of fewer nodes are added up later, several at once."""
-
-Labelled = tuple[np.ndarray, np.ndarray]
-"""Nodes of a view, and their class numbers."""
+MOST_PENDING = 8192
+"""Nodes of such fits that are kept at most."""
 
 
 class Kept(NamedTuple):
@@ -103,12 +103,10 @@ class Memory:
             is_held = _rank(hash_ids(view.ids.numpy()[nodes])) % HELD_OUT == 0
             is_held &= len(val[0]) == 0
         new = np.concatenate([_rows(view, *val, 0), _rows(view, nodes[is_held], y[is_held], 1)])
-        if len(nodes) < SMALL_FIT and sum(len(entry[1]) for entry in self.kept.pending) < NODES_AT_ONCE:
+        if len(nodes) < SMALL_FIT and sum(len(entry[1]) for entry in self.kept.pending) < MOST_PENDING:
             kept = self.kept._replace(pending=(*self.kept.pending, (self._encode(view, nodes), y, is_held)))
         else:
-            kept = _copy(self._add_up())
-            for part in _parts(len(nodes)):
-                _add(kept, self._encode(view, nodes[part]), y[part], is_held[part])
+            kept = self._fold(view, train, is_held)
         self._replace(kept._replace(remembered=_join(kept.remembered, new)))
         self._latest = view
 
@@ -135,11 +133,9 @@ class Memory:
             DataError: If counts or sums show that they were not.
         """
         nodes, y = train
-        kept = _copy(self._add_up())
         keys = _rows(view, nodes, y, 1)
-        is_held = _take(keys, kept.remembered)
-        for part in _parts(len(nodes)):
-            _add(kept, self._encode(view, nodes[part]), y[part], is_held[part], sign=-1)
+        is_held = _take(keys, self.kept.remembered)
+        kept = self._fold(view, train, is_held, sign=-1)
         for sums in (*kept.learned, *kept.held_out):
             if any(count <= 0 for count in sums.counts.values()) or sums.is_negative:
                 raise DataError(
@@ -269,9 +265,20 @@ class Memory:
 
     def _encode(self, view: GraphView, nodes: np.ndarray) -> list[Any]:
         """Rows of each bank."""
-        slots = see(view)
-        layers = slots.layers(LAYER_HOPS, nodes, self.settings.width, self.seed)
-        return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
+        return encode(see(view), nodes, self._layer)
+
+    def _fold(self, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> Kept:
+        """What is kept with nodes of a graph added, or subtracted."""
+        kept, (nodes, y) = _copy(self._add_up()), train
+        groups = [(nodes[mask], y[mask]) for mask in (~is_held, is_held)]
+        for banks, found in zip(kept[:2], sum_nodes(view, groups, self._layer), strict=True):
+            for sums, more in zip(banks, found, strict=True):
+                sums.merge(more, sign)
+        return kept
+
+    @property
+    def _layer(self) -> Layer:
+        return Layer(self.settings.width, self.seed)
 
     def _add_up(self) -> Kept:
         """Add up what is pending."""
@@ -288,8 +295,7 @@ class Memory:
         self._solved, self._weighed = {}, None
 
     def _new_sums(self) -> list[ClassSums]:
-        layers = [ClassSums(self.settings.width, has_gram=True) for _ in LAYER_HOPS]
-        return layers + [ClassSums(self.num_features, has_gram=False) for _ in MEAN_HOPS]
+        return new_sums(self.num_features, self.settings.width)
 
     def state(self) -> dict[str, Any]:
         """Everything, as tensors."""
@@ -358,19 +364,15 @@ def _copy(kept: Kept) -> Kept:
     return kept._replace(learned=learned, held_out=held_out)
 
 
-def _add(kept: Kept, rows: list[Any], y: np.ndarray, is_held: np.ndarray, sign: int = 1) -> None:
+def _add(kept: Kept, rows: list[Any], y: np.ndarray, is_held: np.ndarray) -> None:
     for banks, mask in ((kept.learned, ~is_held), (kept.held_out, is_held)):
         if mask.any():
             for sums, part in zip(banks, rows, strict=True):
-                sums.add(part if mask.all() else part[mask], y[mask], sign)
+                sums.add(part if mask.all() else part[mask], y[mask])
 
 
 def _stack(parts: Sequence[Any]) -> Any:
     return sp.vstack(parts, format="csr") if any(map(is_csr, parts)) else np.concatenate(parts)
-
-
-def _parts(count: int) -> list[slice]:
-    return [slice(at, at + NODES_AT_ONCE) for at in range(0, count, NODES_AT_ONCE)]
 
 
 def _rows(view: GraphView, nodes: np.ndarray, y: np.ndarray, is_held: int) -> np.ndarray:

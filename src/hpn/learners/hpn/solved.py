@@ -107,11 +107,10 @@ class SolvedNetwork:
 
     def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
         """Learn nodes of a graph; ``val`` may be empty."""
-        part = None if task is None else self._learn_task(view, train, val, task)
         with self.memory.undone_on_error():
-            self.memory.learn(view, train, val)
+            self.memory.learn(view, train, val)  # first, while columns are smoothed with means
             if task is not None:
-                part = part or self._pool_task(view, train, task)
+                part = self._learn_task(view, train, val, task) or self._pool_task(view, train, task)
                 self.tasks = {**self.tasks, task: replace(part, certificate=part.digest())}
 
     def _learn_task(self, view: GraphView, train: Labelled, val: Labelled, task: Name) -> TaskPart | None:
