@@ -85,6 +85,11 @@ class Cluster:
         self._disconnect()
 
     @property
+    def ray(self) -> Any:
+        """The package, connected."""
+        return self._ray
+
+    @property
     def num_jobs(self) -> int:
         """Jobs that the cluster runs at a time as it is now: one for each CPU, or GPU; at least one."""
         return max(1, self._count("GPU" if self.gpus else "CPU"))
@@ -147,7 +152,7 @@ class Cluster:
                         on_error(index, error)
                 if not running:
                     return
-                for answer in self._answers(list(running)):
+                for answer in self.answers(list(running)):
                     on_answer(running.pop(answer), answer)
         except BaseException:
             self._cancel(running)
@@ -202,7 +207,7 @@ class Cluster:
         with quiet():
             return self._task.remote(job, files, [self._graphs[key]], there)
 
-    def _answers(self, running: list[Any]) -> list[Any]:
+    def answers(self, running: list[Any]) -> list[Any]:
         """One that has come, if one has."""
         with self._reachable():
             return list(self._ray.wait(running, num_returns=1, timeout=POLL)[0])
@@ -224,7 +229,7 @@ class Cluster:
             if end.error is None:
                 write_files(job.folder, files)
         except self._ray.exceptions.RayError as error:
-            return JobEnd(self._why(error), 0.0)
+            return JobEnd(self.why(error), 0.0)
         except OSError as error:
             return replace(end, error=reason(error))
         return end
@@ -237,7 +242,7 @@ class Cluster:
             cause = getattr(error, "cause", None)
             if isinstance(cause, HPNError):
                 raise type(cause)(str(cause)) from error
-            raise WorkerError(self._why(error)) from error
+            raise WorkerError(self.why(error)) from error
         if job.folder:
             write_files(job.folder, files)
         return result
@@ -247,7 +252,8 @@ class Cluster:
             answered: tuple[Any, dict[str, bytes]] = self._ray.get(answer)
         return answered
 
-    def _why(self, error: Exception) -> str:
+    def why(self, error: Exception) -> str:
+        """What a job failed of, for people."""
         errors = self._ray.exceptions
         if isinstance(error, errors.RayTaskError):
             return _not_run(error)

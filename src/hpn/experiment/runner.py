@@ -38,6 +38,7 @@ def run(
     fresh: bool = False,
     device: str = "auto",
     precision: str = "float32",
+    ray: str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
@@ -55,6 +56,8 @@ def run(
         fresh: Delete what the folder holds of an earlier run.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
         precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
+        ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local`` for
+            a new one on this machine. The result is the same, bit for bit.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
             ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.
@@ -69,6 +72,8 @@ def run(
         >>> result["am"]["mean"] > 90
         True
     """
+    from hpn.experiment.ray_fold import fold_on  # which imports this module
+
     chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
     with join_processes() as processes:
@@ -76,6 +81,11 @@ def run(
         start = time.perf_counter()
         config, graph = agree(processes, lambda: resolve_config(dataset, data_root=root, **choices))
         agree(processes, lambda: check_shared(config, processes, views=views))
+        if ray is not None and not getattr(config.make_learner(0), "folds", False):
+            raise ConfigError(
+                "hpn run --ray computes the sums of --method hpn with the preset best; for many runs on a "
+                "cluster there are hpn compare --ray and hpn tune --ray"
+            )
         load_seconds = time.perf_counter() - start
         result: dict[str, Any] = {}
         if processes.rank > 0:
@@ -86,7 +96,12 @@ def run(
             with leading(processes) as crew:
                 if views:
                     check_views(config)
-                with open_run_folder(folder, config, fresh=fresh), deterministic(graph, place.device):
+                is_done = not fresh and all(is_finished(folder / f"seed-{seed}", views=views) for seed in chosen)
+                with (
+                    open_run_folder(folder, config, fresh=fresh),
+                    deterministic(graph, place.device),
+                    fold_on(None if is_done else ray),
+                ):
                     watcher = watcher or Watcher()
                     watcher.run_started(folder, len(chosen), len(config.tasks))
                     for seed in chosen:

@@ -62,10 +62,10 @@ class Threads:
 
     def map(self, function: Callable[..., Any], items: Sequence[Any], *shared: Any) -> list[Any]:
         """Run ``function(item, *shared)`` for every item."""
-        call = partial(_call, function, shared)
-        count = min(self.num_workers, len(items))
         if getattr(_thread, "is_worker", False):
             return [function(item, *shared) for item in items]
+        call = partial(_call, function, shared)
+        count = min(self.num_workers, len(items))
         with _alone, one_thread(), one_blas_thread():
             if count <= 1:
                 return [call(item) for item in items]
@@ -101,6 +101,12 @@ def using(other: Executor) -> Iterator[None]:
 def run_threads(function: Callable[..., Any], items: Iterable[Any], *shared: Any) -> list[Any]:
     """Run ``function(item, *shared)`` for every item in threads of this process."""
     return Threads().map(function, list(items), *shared)
+
+
+def run_part(function: Callable[..., Any], item: Any, *shared: Any) -> Any:
+    """Run ``function(item, *shared)`` as a part: with one thread."""
+    with one_thread(), one_blas_thread():
+        return _call(function, shared, item)
 
 
 def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> Any:

@@ -37,6 +37,14 @@ class FeatureRows:
         self._source = source
         self._nodes = nodes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureRows, (self._source, self._nodes)
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor]:
+        """The features of the whole graph, and the nodes in view."""
+        return self._source, self._nodes
+
     @property
     def shape(self) -> tuple[int, int]:
         """Nodes in view, and features."""

@@ -111,7 +111,14 @@ def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) ->
             checksum = zlib.crc32(flat[start : start + _BLOCK].data, checksum)
         if checksum != int(entry["crc32"]):
             raise _damaged(path, f"{file.name} has changed since it was written")
-    return array.reshape(shape)
+    mapped = array.reshape(shape)
+    mapped.mapped_from = str(file.resolve())  # type: ignore[attr-defined]  (other processes map it as well)
+    return mapped
+
+
+def map_again(file: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Map an array of a store that another process has opened and checked."""
+    return torch.from_file(file, shared=False, size=math.prod(shape), dtype=dtype).reshape(shape)
 
 
 def _damaged(path: Path, what: str) -> DataError:

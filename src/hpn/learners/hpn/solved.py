@@ -261,6 +261,7 @@ class SolvedHPN(HPN):
     """
 
     shares_batches: ClassVar[bool] = False
+    folds: ClassVar[bool] = True
 
     network_: SolvedNetwork
 

@@ -107,11 +107,12 @@ def choose_extractor(
         val: The same of validation nodes; there may be none.
         num_classes: Classes of the task.
     """
+    is_large = len(train[0]) > MOST_NODES  # then only what was smoothed for the pooled sums is tried
+    is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
     # Nodes of a task come in a drawn order, so some of them are a fair sample.
-    is_large = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
-    train, val = _sample(train, LARGEST_SYSTEM if is_large else MOST_NODES), _sample(val, MOST_NODES)
+    train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
     pool, candidates = executor(), []
-    for normalization in NORMALIZATIONS:
+    for normalization in NORMALIZATIONS[:1] if is_large else NORMALIZATIONS:
         hops = [hop for hop in HOPS if hop > 0 or normalization == "row"]
         blocks = smooth_columns(view, normalization)
         shared = pool.share(view), normalization, train, val, num_classes, *blocks
