@@ -36,8 +36,8 @@ WAIT = 30.0
 """Seconds in which a cluster has to answer."""
 POLL = 0.2
 """Seconds after which a signal that came while Ray was waiting is looked at."""
-OBJECT_STORE = 256 * 2**20
-"""Bytes of shared memory for graphs on this machine; larger ones go to disk."""
+OBJECT_STORE = 2 * 2**30
+"""Bytes of shared memory on this machine at most, for graphs and their smoothed columns; more goes to disk."""
 
 
 class Cluster:
@@ -51,15 +51,19 @@ class Cluster:
             for a new cluster on this machine, which ends with the block.
         gpus: Whether a job takes a GPU as well.
         wait: Seconds in which the cluster has to answer.
+        num_cpus: Jobs at a time on a new cluster; by default as many as this process may use cores.
 
     Raises:
         ConfigError: On entry, if Ray is not installed, the cluster cannot be reached or has no GPU.
     """
 
-    def __init__(self, address: str, *, gpus: bool = False, wait: float = WAIT) -> None:
+    def __init__(
+        self, address: str, *, gpus: bool = False, wait: float = WAIT, num_cpus: int | None = None
+    ) -> None:
         self.address = address
         self.gpus = gpus
         self.wait = wait
+        self.num_cpus = num_cpus
         self._ray: Any = None
         self._task: Any = None
         self._graphs: dict[str, Any] = {}
@@ -163,7 +167,7 @@ class Cluster:
         variables = RAY_SETTINGS
         if self.address == LOCAL:
             options = {
-                "num_cpus": default_workers(),
+                "num_cpus": self.num_cpus or default_workers(),
                 "include_dashboard": False,
                 "object_store_memory": OBJECT_STORE,
             }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,11 +38,13 @@ class Packed(NamedTuple):
     """A view in the object store, whose arrays workers read in place.
 
     Args:
+        token: Names it.
         indptr: Where the neighbours of each node begin.
         indices: The neighbours.
         features: Arrays or a sparse matrix; or file, shape, type and rows of features that are mapped.
     """
 
+    token: str
     indptr: np.ndarray
     indices: np.ndarray
     features: Any
@@ -127,7 +130,7 @@ class RayParts:
                 features = features.take().numpy()
         else:
             features = to_scipy(features) if view.is_sparse else features.numpy()
-        return Packed(view.indptr.numpy(), view.indices.numpy(), features)
+        return Packed(uuid.uuid4().hex, view.indptr.numpy(), view.indices.numpy(), features)
 
     def _is_seen(self, file: str) -> bool:
         """Whether all machines have a file."""
@@ -160,8 +163,17 @@ def _run(function: Callable[..., Any], item: Any, *shared: Any) -> Any:
     return run_part(function, item, *(_open(value) for value in shared))
 
 
+_views: dict[str, GraphView] = {}
+"""The view that a worker used last, by its token."""
+
+
 def _open(value: Any) -> Any:
-    return value.unpack() if isinstance(value, Packed) else value
+    if not isinstance(value, Packed):
+        return value
+    if value.token not in _views:
+        _views.clear()
+        _views[value.token] = value.unpack()
+    return _views[value.token]
 
 
 def _compare_versions(here: dict[str, str]) -> None:

@@ -62,7 +62,7 @@ class ClassifierCore:
     def __init__(
         self,
         *,
-        width: int = 2000,
+        width: int | None = None,
         strength: float = 0.1,
         balance: float = 0.75,
         threshold: float = 0.003,
@@ -117,11 +117,14 @@ class ClassifierCore:
         """
         settings, seed = self._settings()
         network = getattr(self, "network_", None)
+        if network is not None and settings.width is None:  # that of the first fit
+            settings = replace(settings, width=network.settings.width)
         if network is not None and (network.settings, network.memory.seed) != (settings, seed):
             raise ConfigError(
                 "HPNClassifier: a parameter was changed after the first fit; call fit to start over"
             )
         view = self._read_graph(data)
+        settings = settings.fit_to(view.num_nodes)
         if (
             nodes is None
             and y is None
@@ -229,7 +232,10 @@ class ClassifierCore:
         if mine is theirs:
             raise ConfigError("HPNClassifier: merge needs another classifier, not this one")
         if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
-            raise ConfigError("HPNClassifier: merge needs two classifiers with the same parameters")
+            raise ConfigError(
+                "HPNClassifier: merge needs two classifiers with the same parameters; give both the same width, "
+                "strength, balance, threshold and random_state"
+            )
         if self.n_features_in_ != other.n_features_in_:
             raise ConfigError(
                 f"HPNClassifier: merge needs the same features, got {self.n_features_in_} "
@@ -542,7 +548,7 @@ class ClassifierCore:
         }
         given = {name: getattr(self, key) for key, name in names.items()}
         for key in names:
-            if getattr(self, key) is None:
+            if getattr(self, key) is None and key != "width":
                 raise ConfigError(f"HPNClassifier: {key} = None: expected a number")
         try:
             seed = self._seed() if self.random_state is None else self.random_state

@@ -76,6 +76,7 @@ class Slots:
     Attributes:
         smoothing: Multiplies with :math:`\hat{A}`.
         blocks: Smoothed columns.
+        row_lengths: Lengths of smoothed rows by hop, estimated if they are wide.
 
     Example:
         >>> view = GraphView(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[0, 1], [1, 0]]))
@@ -89,7 +90,7 @@ class Slots:
         self.smoothing = Smoothing(view, normalization)
         self.blocks: dict[Base, list[Block]] = {}
         self._features = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
-        self._lengths: dict[int, np.ndarray] = {}
+        self.row_lengths: dict[int, np.ndarray] = {}
         self._sketch: np.ndarray | None = None
         self._layers: dict[tuple[int, int, int], Any] = {}
 
@@ -164,13 +165,17 @@ class Slots:
         """Lengths of :meth:`smoothed` rows; those of rows that are not wide are kept."""
         if self.is_wide:
             return _lengths(self.smoothed(hop, nodes))
-        if hop not in self._lengths:
-            if hop:
-                self.smooth(hop)
-            parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
-            found = run_threads(lambda some: _lengths(self.smoothed(hop, some)), parts)
-            self._lengths[hop] = np.concatenate(found)
-        return self._lengths[hop][nodes]
+        if hop not in self.row_lengths:
+            self.smooth(hop)
+            found = run_threads(self.measure, cut(self.num_nodes, ROWS), hop)
+            self.row_lengths[hop] = np.concatenate(found)
+        return self.row_lengths[hop][nodes]
+
+    def measure(self, part: slice, hop: int) -> np.ndarray:
+        """Lengths of a part of the smoothed rows."""
+        nodes = np.arange(part.start, part.stop)
+        found = [_lengths(self.smoothed(hop, nodes[rows])) for rows in cut(len(nodes), ROWS)]
+        return np.concatenate(found)
 
     def project(self, hop: int, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         r"""Rows of :math:`\hat{A}^k X W`, for few columns W ``[num_features, n]``: projected, then smoothed."""
@@ -252,12 +257,12 @@ class Slots:
         return np.stack(parts) * (hidden > 0)
 
     def _sketched_lengths(self, hop: int) -> np.ndarray:
-        if hop not in self._lengths:
+        if hop not in self.row_lengths:
             if self._sketch is None:
                 self._sketch = np.asarray(self._features @ draw_signs(self.num_features, SKETCH, 0, 0))
             found = self.smooth_array(self._sketch, hop)
-            self._lengths[hop] = _lengths(found) / np.float32(SKETCH**0.5)
-        return self._lengths[hop]
+            self.row_lengths[hop] = _lengths(found) / np.float32(SKETCH**0.5)
+        return self.row_lengths[hop]
 
 
 def encode_projected(nodes: np.ndarray, hops: Sequence[int], blocks: Sequence[Block]) -> list[np.ndarray]:

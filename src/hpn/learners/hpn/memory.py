@@ -59,11 +59,12 @@ class Memory:
     """Everything that answers without a task are made of.
 
     Args:
-        settings: Hyper-parameters.
+        settings: Hyper-parameters, with a width.
         num_features: Features of a node.
         seed: Draws the random layers.
 
     Attributes:
+        layer: Width and seed of the random layers.
         kept: Sums and remembered nodes.
         last: Scales and weights of the banks in the graph of the latest fit, once they were needed.
     """
@@ -72,6 +73,8 @@ class Memory:
         self.settings = settings
         self.num_features = num_features
         self.seed = seed
+        assert settings.width is not None  # noqa: S101  (it was chosen for a graph)
+        self.layer = Layer(settings.width, seed)
         self.kept = Kept(self._new_sums(), self._new_sums(), np.zeros((0, 3), np.int64))
         self.last: Weights | None = None
         self._latest: GraphView | None = None
@@ -234,7 +237,7 @@ class Memory:
             layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
-            solved = Extractors(classes, layers, means, s.width, self.seed)
+            solved = Extractors(classes, layers, means, *self.layer)
             solved.usual = solved.typical(self.class_evidence(solved, banks)), solved.weights
             self._solved[which] = solved
         return self._solved[which]
@@ -265,20 +268,17 @@ class Memory:
 
     def _encode(self, view: GraphView, nodes: np.ndarray) -> list[Any]:
         """Rows of each bank."""
-        return encode(see(view), nodes, self._layer)
+        return encode(see(view), nodes, self.layer)
 
     def _fold(self, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> Kept:
         """What is kept with nodes of a graph added, or subtracted."""
         kept, (nodes, y) = _copy(self._add_up()), train
         groups = [(nodes[mask], y[mask]) for mask in (~is_held, is_held)]
-        for banks, found in zip(kept[:2], sum_nodes(view, groups, self._layer), strict=True):
+        for banks, found in zip(kept[:2], sum_nodes(view, groups, self.layer), strict=True):
             for sums, more in zip(banks, found, strict=True):
                 sums.merge(more, sign)
         return kept
 
-    @property
-    def _layer(self) -> Layer:
-        return Layer(self.settings.width, self.seed)
 
     def _add_up(self) -> Kept:
         """Add up what is pending."""
@@ -295,7 +295,7 @@ class Memory:
         self._solved, self._weighed = {}, None
 
     def _new_sums(self) -> list[ClassSums]:
-        return new_sums(self.num_features, self.settings.width)
+        return new_sums(self.num_features, self.layer.width)
 
     def state(self) -> dict[str, Any]:
         """Everything, as tensors."""

@@ -111,6 +111,21 @@ def _smooth_block(number: int, view: GraphView, normalization: Normalization, ba
     return see(view, normalization).smooth_block(number, FAR, base)
 
 
+def measure_rows(view: GraphView, normalization: Normalization, hop: int, blocks: Sequence[Any]) -> None:
+    """Find the lengths of all smoothed rows, which answers need, before the columns are dropped."""
+    pool, slots = executor(), see(view, normalization)
+    if not slots.is_wide and hop not in slots.row_lengths:
+        parts = cut(view.num_nodes, max(LEAST, -(-view.num_nodes // pool.num_workers)))
+        found = pool.map(_measure_part, parts, pool.share(view), normalization, hop, *blocks)
+        slots.row_lengths[hop] = np.concatenate(list(pool.get(found)))
+
+
+def _measure_part(
+    part: slice, view: GraphView, normalization: Normalization, hop: int, *blocks: Block
+) -> np.ndarray:
+    return given_slots(view, normalization, blocks).measure(part, hop)
+
+
 def given_slots(view: GraphView, normalization: Normalization, blocks: Sequence[Block]) -> Slots:
     """The slots of a view, with columns that were smoothed elsewhere if any are given."""
     slots = see(view, normalization)

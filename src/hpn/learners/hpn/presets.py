@@ -22,16 +22,32 @@ Rate = Annotated[float, Field(ge=0)]
 Preset = Literal["best", "paper", "large"]
 
 
+WIDTHS = ((100_000, 2000), (300_000, 1000))
+"""Random features of graphs with up to so many nodes; larger ones have ``LEAST_WIDTH``."""
+LEAST_WIDTH = 500
+
+
 @dataclass(frozen=True)
 class SolvedSettings:
     """Hyper-parameters of the preset ``best``; see :class:`HPN` for what they mean."""
 
-    width: int = 2000
+    width: int | None = None
     strength: float = 0.1
     balance: float = 0.75
     threshold_atomic: float = 0.003
     threshold_node: float = 0.01
     threshold_class: float = 0.1
+
+    def fit_to(self, num_nodes: int) -> SolvedSettings:
+        """The same with a width for graphs of so many nodes, unless it is given.
+
+        Example:
+            >>> [SolvedSettings().fit_to(count).width for count in (60_000, 170_000, 2_400_000)]
+            [2000, 1000, 500]
+        """
+        if self.width is not None:
+            return self
+        return replace(self, width=next((w for most, w in WIDTHS if num_nodes <= most), LEAST_WIDTH))
 
 
 @dataclass(frozen=True)
@@ -138,7 +154,8 @@ class HPN(Learner):
     Args:
         preset: ``best``, ``paper`` or ``large`` (the paper's settings for graphs of a hundred thousand nodes
             and more: one neighbour, few dimensions, few epochs).
-        width: ``best``: random features of each bank of evidence.
+        width: ``best``: random features of each bank of evidence. By default 2,000, 1,000 or 500, by the number
+            of nodes of the graph that is learned first; see docs/scaling.md.
         strength: ``best``: regularisation of least squares, as a multiple of the mean squared length of the
             encoded training nodes.
         balance: ``best``: how much rare classes weigh; with 0 every node weighs the same, with 1 every class.

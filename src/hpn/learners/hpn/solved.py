@@ -197,7 +197,7 @@ class SolvedNetwork:
     @property
     def num_parameters(self) -> int:
         """Solved extractors of the pooled banks and of the tasks, weights of banks, and prototypes."""
-        num_classes, width = len(self.memory.counts), self.settings.width
+        num_classes, width = len(self.memory.counts), self.memory.layer.width
         pooled = num_classes * (len(LAYER_HOPS) * (width + 1) + len(MEAN_HOPS) * self.memory.num_features)
         own = [part.extractor.state() for part in self.tasks.values() if part.extractor is not None]
         values = [value for state in own for value in state.values()]
@@ -297,7 +297,8 @@ class SolvedHPN(HPN):
 
     def _learn(self, task: Task, observer: Observer) -> None:
         if task.index == 0:
-            self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+            settings = self.settings().fit_to(task.graph.num_nodes)
+            self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
         train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
         self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
         self.network_.memory.drop_latest()  # every view of a stream has nodes to weigh banks by
@@ -347,8 +348,9 @@ class SolvedHPN(HPN):
         return self.network_.memory.num_stored + sum(tensor.numel() for tensor in tensors)
 
     def _state(self) -> State:
-        return {"network": self.network_.state()}
+        return {"network": self.network_.state(), "width": self.network_.settings.width}
 
     def _load_state(self, state: State) -> None:
-        self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+        settings = replace(self.settings(), width=state["width"])
+        self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
         self.network_.load(state["network"])

@@ -21,7 +21,7 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 import torch
 
-from hpn.learners.hpn.partitions import Labelled, given_slots, smooth_columns
+from hpn.learners.hpn.partitions import Labelled, given_slots, measure_rows, smooth_columns
 from hpn.nn.encoder import Block, Features, is_csr, scale_rows, see
 from hpn.nn.fold import executor
 from hpn.nn.smoothing import Normalization
@@ -111,14 +111,17 @@ def choose_extractor(
     is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
     # Nodes of a task come in a drawn order, so some of them are a fair sample.
     train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
-    pool, candidates = executor(), []
+    pool, candidates, smoothed = executor(), [], {}
     for normalization in NORMALIZATIONS[:1] if is_large else NORMALIZATIONS:
         hops = [hop for hop in HOPS if hop > 0 or normalization == "row"]
-        blocks = smooth_columns(view, normalization)
-        shared = pool.share(view), normalization, train, val, num_classes, *blocks
+        smoothed[normalization] = smooth_columns(view, normalization)
+        shared = pool.share(view), normalization, train, val, num_classes, *smoothed[normalization]
         for found in pool.get(pool.map(_try_slot, hops, *shared)):
             candidates += found
-    return max(candidates, key=lambda candidate: candidate[0])[1]  # the first of the best
+    best = max(candidates, key=lambda candidate: candidate[0])[1]  # the first of the best
+    if best.is_unit:
+        measure_rows(view, best.normalization, best.hop, smoothed[best.normalization])
+    return best
 
 
 def _sample(labelled: Labelled, most: int) -> Labelled:
