@@ -291,6 +291,7 @@ class ArrayFile:
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
         self._file = tempfile.TemporaryFile(prefix="hpn-")  # noqa: SIM115  (open as long as this lives)
+        weakref.finalize(self, self._file.close)
         self._file.truncate(math.prod(shape) * self.dtype.itemsize)
 
     def __getitem__(self, rows: Any) -> np.ndarray:

@@ -315,7 +315,7 @@ def test_small_fits_are_added_up_later(at_once: bool, monkeypatch: pytest.Monkey
     whole = new_memory()
     whole.learn(view, train, NOBODY)
     monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "NODES_AT_ONCE", 70)
+    monkeypatch.setattr(module, "MOST_PENDING", 70)
     memory = new_memory()
     pending = []
     for at in range(0, 120, 20):
@@ -325,17 +325,6 @@ def test_small_fits_are_added_up_later(at_once: bool, monkeypatch: pytest.Monkey
     assert_same(memory, whole)
     assert not memory.kept.pending
     assert_same_answers(memory, whole, view)
-
-
-def test_many_nodes_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    view, y = make_graph()
-    whole, memory = new_memory(), new_memory()
-    whole.learn(view, pick(y, range(120)), NOBODY)
-    monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "NODES_AT_ONCE", 50)
-    memory.learn(view, pick(y, range(120)), NOBODY)
-    assert not memory.kept.pending
-    assert_same(memory, whole)
 
 
 def test_small_fits_of_wide_features_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:

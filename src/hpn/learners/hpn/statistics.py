@@ -30,14 +30,14 @@ INTEGER_ROWS = 1 << 16
 
 
 def add_gram(gram: np.ndarray, rows: np.ndarray, sign: int = 1) -> None:
-    """Add ``sign * rows.T @ rows`` to a Gram matrix, exactly, for whole numbers from 0 to 127 in 8 bits.
+    """Add ``sign * rows.T @ rows`` to a Gram matrix, exactly, for whole numbers from 0 to 127.
 
     Processors with instructions for products of 8-bit numbers do that several times as fast.
     """
     uses_bytes = len(gram) >= LEAST_FOR_BYTES and _has_exact_bytes()
     for part in cut(len(rows), INTEGER_ROWS if uses_bytes else EXACT_ROWS):
-        some = torch.from_numpy(rows[part])
-        product = torch._int_mm(some.T, some) if uses_bytes else some.float().T @ some.float()
+        some = torch.from_numpy(rows[part]).to(torch.int8 if uses_bytes else torch.float32)
+        product = torch._int_mm(some.T, some) if uses_bytes else some.T @ some
         torch.from_numpy(gram).add_(product, alpha=sign)
 
 
