@@ -112,12 +112,6 @@ def list_asked(threads: int, quick: bool) -> list[Asked]:
             (imported,),
             _below(imported, "peak_mb", 6 * GB),
         ),
-        Asked(
-            f"{products}, two processes, one core each",
-            "at least 1.5 × one process",
-            ("processes",),
-            _speed_up("processes", 1.5),
-        ),
     ]
 
 
@@ -191,13 +185,5 @@ def _linear(cells: Sequence[str]) -> Judge:
         found = [results[name] for name in cells]
         exponent, _ = fit_exponent([entry["nodes"] for entry in found], [entry["seconds"] for entry in found])
         return decimal(exponent, 2), 0.9 <= exponent <= 1.1
-
-    return judge
-
-
-def _speed_up(cell: str, least: float) -> Judge:
-    def judge(results: Results) -> tuple[str, bool]:
-        times = results[cell]["speedup"]["total"]
-        return f"{quantity(times)} ×", times >= least
 
     return judge

@@ -26,7 +26,7 @@ from benchmarks.scale.plan import (
 )
 from benchmarks.scale.plots import draw_all
 from benchmarks.scale.suite import Outcome
-from benchmarks.scale.tables import authors_table, data_table, processes_table, speed_table, table
+from benchmarks.scale.tables import authors_table, data_table, speed_table, table
 from hpn.report.format import count, decimal, plain_markdown
 
 BATCH = LARGE["batch_size"]
@@ -66,8 +66,6 @@ def write_page(out: Path, setup: Setup, outcomes: Mapping[str, Outcome]) -> None
         "## Growth\n",
         _growth_words(results),
         _images(pictures, "growth-nodes.svg", "growth-tasks.svg", "growth-prototypes.svg"),
-        _processes_words(results),
-        processes_table(results),
         _notes(outcomes, setup),
         _method(),
     ]
@@ -136,20 +134,6 @@ def _growth_words(results: Results) -> str:
             "whole step of the prototype phase with thresholds that make more of them."
         )
     return "\n\n".join(lines) + "\n"
-
-
-def _processes_words(results: Results) -> str:
-    if "processes" not in results:
-        return ""
-    pairs = results["processes"]["pairs"]
-    return (
-        "## Two processes\n\n"
-        "`hpn run` on products-like; the same shared by two processes (`torchrun --nproc-per-node 2`); and "
-        "two such runs that have nothing to do with each other at the same time, which shows what the cores "
-        f"of this machine leave to each other. One thread each; {len(pairs)} rounds, of which the table has "
-        "medians. "
-        f"Round by round two processes were {pairs[0]:.2f} to {pairs[-1]:.2f} times as fast as one.\n"
-    )
 
 
 def _notes(outcomes: Mapping[str, Outcome], setup: Setup) -> str:

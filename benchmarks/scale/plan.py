@@ -125,7 +125,7 @@ def node_counts(quick: bool) -> tuple[int, ...]:
 def plan_cells(quick: bool = False) -> list[Cell]:
     """All cells, in the order in which they run."""
     cells = [cell for dataset in DATASETS for cell in _dataset_cells(dataset)]
-    return [*cells, *_authors_cells(), *_growth_cells(quick), _processes_cell()]
+    return [*cells, *_authors_cells(), *_growth_cells(quick)]
 
 
 def find_real(dataset: str) -> Path:
@@ -181,9 +181,3 @@ def _growth_cells(quick: bool) -> list[Cell]:
         Cell("growth/prototypes", "growth:measure_matching"),
         Cell("growth/steps", "growth:measure_steps", {"settings": settings}),
     ]
-
-
-def _processes_cell() -> Cell:
-    dataset = "products-like"
-    options = {"dataset": dataset, "settings": hpn_settings(dataset)}
-    return Cell("processes", "commands:measure_processes", options, (f"store/{dataset}",), threads=1)

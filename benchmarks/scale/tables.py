@@ -85,24 +85,6 @@ def authors_table(results: Results) -> str:
     return table(heads, rows, numbers=6)
 
 
-def processes_table(results: Results) -> str:
-    """One process and two."""
-    found = results.get("processes")
-    if not found:
-        return ""
-    rows = [
-        (name, *(quantity(found[name][key]) for key in ("fit", "predict", "total", "wall")))
-        for name in ("one process", "two processes", "two runs at the same time")
-    ]
-    for words, ratios in (
-        ("two processes, times as fast as one", found["speedup"]),
-        ("as much work in the time of one by two runs", found["ceiling"]),
-    ):
-        rows.append((words, *(decimal(ratios[key], 2) for key in ("fit", "predict", "total", "wall"))))
-    heads = ("seconds", "fit", "predict", "total", "command")
-    return table(heads, rows, numbers=4)
-
-
 def _dataset_rows(dataset: str, results: Results) -> list[tuple[str, ...]]:
     found = {name.removesuffix(f"/{dataset}"): entry for name, entry in results.items()}
     gcn = found.get("gcn-batches") or found.get("gcn-whole")

@@ -26,14 +26,6 @@ class CheckpointError(HPNError):
     """A checkpoint that is damaged, of another configuration, or of a newer version."""
 
 
-class ProcessesError(HPNError):
-    """Another process of the same job ended, or does not answer any more (exit code 1)."""
-
-
-class SaidElsewhereError(HPNError):
-    """Another process of the same job has failed and says why, so that this one need not."""
-
-
 class NotFittedError(HPNError, ValueError):
     """``predict`` was called before the first task was learned."""
 

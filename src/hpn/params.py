@@ -100,6 +100,8 @@ def resolve_params(
         ...
         hpn.errors.ConfigError: train has no 'epoch'; did you mean 'epochs'? it takes: epochs, lr
     """
+    variant = getattr(function, "variant", None)  # a class may stand for several, chosen by a parameter
+    function = function if variant is None else variant(given)
     declared = {key: value for key, value in declared_params(function).items() if key not in without}
     for name in given:
         if name not in declared:

@@ -1,4 +1,4 @@
-"""``--device``, ``--precision`` and ``--ray`` on the command line."""
+"""``--device`` and ``--ray`` on the command line."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ COMMANDS = {
 WRONG = {
     ("--device", "gpu"): "unknown device 'gpu'; known: cpu, cuda, cuda:N, mps, auto",
     ("--device", "cuda"): "there is no device 'cuda' here; there is cpu (or say auto)",
-    ("--precision", "half"): "unknown precision 'half'; known: float32, mixed",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_device_or_precision_that_cannot_be_had_is_one_line_and_code_2(
+def test_a_device_that_is_not_available_is_one_line_and_code_2(
     cli: Cli, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -77,28 +76,3 @@ def test_auto_is_the_cpu_bit_for_bit_where_there_is_nothing_else(
     first = outcome()
     assert len(first[1]) == 1
     assert outcome("--device", "auto") == outcome("--device", "cpu") == first
-
-
-def test_a_run_goes_on_whatever_the_precision_and_computes_as_told(cli: Cli) -> None:
-    words = (
-        "run",
-        *SMALL,
-        "--method",
-        "finetune",
-        "--backbone",
-        "gcn",
-        "--set",
-        "epochs=3",
-        "--json",
-        "--quiet",
-    )
-    results = [
-        json.loads(cli(*words, "--out", name, "--precision", name)[1]) for name in ("float32", "mixed")
-    ]
-    states = [torch.tensor(result["am"]["mean"]) for result in results]
-    assert torch.allclose(*states, atol=20.0)
-    tensors = [next(Path(name).rglob("*.safetensors")).read_bytes() for name in ("float32", "mixed")]
-    assert tensors[0] != tensors[1]
-    code, out, _ = cli(*words, "--out", "float32", "--precision", "mixed")
-    assert code == 0, "the precision is no part of what the run is"
-    assert json.loads(out)["am"] == results[0]["am"], "and what is finished stays"

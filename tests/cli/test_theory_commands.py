@@ -37,7 +37,7 @@ def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
     assert told["parameters"] == 2 * (44 * 7 + 7 + 6)
     assert told["bytes"] == 4 * told["parameters"]
     assert told["levels"]["atomic"]["name"] == "circle"
-    assert told["levels"]["node"]["found"] == 7
+    assert told["levels"]["node"]["code"] == 7
     assert told["one_set"]["prototypes"]["atomic"] == 7
 
 

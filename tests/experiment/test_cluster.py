@@ -24,7 +24,6 @@ from hpn.experiment import away, ray_calls, trials
 from hpn.experiment.away import read_files, run_there, write_files
 from hpn.experiment.checkpoint import load_checkpoint
 from hpn.experiment.cluster import Cluster, open_cluster
-from hpn.experiment.computing import Computing
 from hpn.experiment.config import RunConfig, resolve_config
 from hpn.experiment.graphs import graphs
 from hpn.experiment.jobs import Job, JobEnd, run_job
@@ -303,15 +302,15 @@ def test_a_cluster_that_is_lost_is_told_on_one_line(fake: Any, job: Job) -> None
 
 def test_a_job_takes_a_gpu_if_the_cluster_is_told_so(fake: Any, job: Job) -> None:
     message = "^the Ray cluster local has no GPU; leave the device to it, or say cpu$"
-    with pytest.raises(ConfigError, match=message), open_cluster("local", Computing("cuda")):
+    with pytest.raises(ConfigError, match=message), open_cluster("local", "cuda"):
         pass
     assert not fake.connected
     fake.gpus, fake.cpus = 2, 8
-    with open_cluster("local", Computing("cuda")) as there:
+    with open_cluster("local", "cuda") as there:
         assert there is not None
         assert there.num_jobs == 2
     assert fake.needs == {"num_cpus": 1, "num_gpus": 1, "max_retries": 2}
-    with open_cluster(None, Computing("cuda")) as there:
+    with open_cluster(None, "cuda") as there:
         assert there is None
 
 

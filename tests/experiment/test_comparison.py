@@ -286,7 +286,7 @@ def test_a_killed_worker_costs_what_was_under_way(monkeypatch: pytest.MonkeyPatc
 
 
 def test_long_jobs_come_first(tmp_path: Path, ran: list[str]) -> None:
-    settings = {**DATA, "finetune.epochs": 2, "joint.epochs": 2, "hpn.preset": "large", "hpn.epochs": 1}
+    settings = {**DATA, "finetune.epochs": 2, "joint.epochs": 2, "hpn.preset": "paper", "hpn.epochs": 1}
     quick(tmp_path, methods="finetune:gcn,finetune:gat,joint:gat,hpn", settings=settings)
     assert ran == ["joint gat seed 0", "finetune gat seed 0", "finetune gcn seed 0", "hpn seed 0"]
 

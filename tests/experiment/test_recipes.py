@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from hpn.errors import ConfigError
-from hpn.experiment import recipes, resolve_config, run
+from hpn.experiment import RunConfig, recipes, resolve_config, run
 from hpn.experiment.comparison_cells import choose_cells
 from hpn.experiment.published import Spread, published_cell
 from hpn.experiment.recipes import (
@@ -22,6 +22,7 @@ from hpn.experiment.recipes import (
     write_recipe,
 )
 from hpn.learners import LEARNERS
+from hpn.learners.hpn import PaperHPN
 from hpn.params import resolve_params
 
 SMALL = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
@@ -207,10 +208,52 @@ def test_the_result_names_the_recipe(packaged: Path, tmp_path: Path) -> None:
 
 def test_the_recipes_in_the_package_can_be_used() -> None:
     for recipe in packaged_recipes():
-        assert find_recipe(recipe.dataset, recipe.method, recipe.backbone, recipe.scenario) == recipe
-        resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
-        assert recipe.chosen is not None
-        assert recipe.ours is not None
+        assert find_recipe(recipe.dataset, recipe.method, recipe.variant, recipe.scenario) == recipe
+        assert read_recipe(recipe.name) == recipe
+        params = resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
+        LEARNERS[recipe.method](**params).effective_params()  # refuses what does not apply
+        if recipe.method != "hpn":
+            assert recipe.chosen is not None
+            assert recipe.ours is not None
+
+
+@pytest.mark.parametrize("dataset", ["ogbn-arxiv", "ogbn-products", "arxiv-like", "products-like"])
+def test_large_graphs_come_with_the_papers_settings(dataset: str) -> None:
+    assert find_recipe(dataset, "hpn", "best", "task") is None
+    recipe = find_recipe(dataset, "hpn", "paper", "task")
+    assert recipe is not None
+    assert recipe.name == f"{dataset}/hpn-paper"
+    learner = LEARNERS["hpn"](**recipe.settings)
+    assert isinstance(learner, PaperHPN)
+    params = learner.effective_params()
+    assert (params["drawn"], params["epochs"], params["warmup_epochs"]) == ("1", 10, 0)
+    assert params["dim"] == (2 if "products" in dataset else 4)
+    cell = published_cell(dataset, "hpn", None)
+    assert (recipe.published is None) == (cell is None)
+    if recipe.published is not None and cell is not None:
+        assert (recipe.published.am, recipe.published.fm) == (cell.am, cell.fm)
+
+
+def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Path) -> None:
+    settings = {"preset": "paper", "dim": 3, "epochs": 2, "warmup_epochs": 1}
+    recipe = small_recipe(method="hpn", backbone=None, settings=settings)
+    write_recipe(packaged / "synthetic" / "hpn-paper.yaml", recipe)
+
+    def resolve_hpn(**choices: Any) -> RunConfig:
+        config: RunConfig = resolve(method="hpn", **choices)
+        return config
+
+    assert resolve_hpn().params["preset"] == "best"
+    assert resolve_hpn().recipe is None
+    chosen = resolve_hpn(settings={"preset": "paper"})
+    named = resolve_hpn(recipe="synthetic/hpn-paper")
+    assert (chosen.recipe, named.recipe) == ("synthetic/hpn-paper", "synthetic/hpn-paper")
+    assert chosen == named
+    assert {name: chosen.params[name] for name in settings} == settings
+    assert resolve_hpn(settings={"preset": "paper", "dim": 5}).params["dim"] == 5
+    assert resolve_hpn(settings={"preset": "paper"}, recipe=None).params["dim"] is None
+    assert "--set preset=paper" in chosen.command([0])
+    assert "--set dim" not in chosen.command([0]), "the packaged recipe has it"
 
 
 @pytest.mark.parametrize("dataset", ["digits", "cora", "citeseer", "actor"])

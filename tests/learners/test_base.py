@@ -66,13 +66,10 @@ def test_a_shared_head_needs_the_task(stream: TaskStream) -> None:
         learner.predict(asked)
 
 
-def test_where_and_how_to_compute_is_no_hyper_parameter() -> None:
+def test_where_to_compute_is_no_hyper_parameter() -> None:
     learner = Fixed()
-    assert learner.to("cpu", precision="mixed") is learner
-    assert (learner.device, learner.precision) == (torch.device("cpu"), "mixed")
-    assert learner.to("auto").precision == "mixed", "as it was, if nothing is said"
+    assert learner.to("cpu") is learner
+    assert learner.device == torch.device("cpu")
     assert learner.get_params() == Fixed().get_params() == {"seed": 0}
-    assert Fixed().precision == "float32"
-    for device, precision in (("gpu", "float32"), ("cpu", "half")):
-        with pytest.raises(ConfigError, match=r"^unknown (device|precision)"):
-            learner.to(device, precision=precision)
+    with pytest.raises(ConfigError, match=r"^unknown device"):
+        learner.to("gpu")

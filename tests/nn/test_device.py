@@ -9,7 +9,6 @@ import torch
 from hpn.errors import ConfigError
 from hpn.nn.device import (
     CPU,
-    autocast,
     available_devices,
     choose_device,
     generator_states,
@@ -77,17 +76,6 @@ def test_states_come_back_from_wherever_they_are() -> None:
     there = torch.zeros(2, dtype=torch.int64)
     assert to_cpu({"a": [there, "word"], "b": {"c": 1}}) == {"a": [there, "word"], "b": {"c": 1}}
     assert to_cpu(there) is there, "what is on the CPU is not copied"
-
-
-def test_mixed_precision_computes_products_in_half_the_bits_and_float32_does_not() -> None:
-    weight = torch.ones(4, 4, requires_grad=True)
-    for precision, kind in (("float32", torch.float32), ("mixed", torch.bfloat16)):
-        with autocast(CPU, precision):  # type: ignore[arg-type]
-            product = torch.ones(2, 4) @ weight
-        assert product.dtype == kind
-        product.float().sum().backward()
-        assert weight.grad is not None
-        assert weight.grad.dtype == torch.float32
 
 
 def test_the_generator_of_a_device_is_lent_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

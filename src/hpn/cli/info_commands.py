@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,22 +45,22 @@ def methods(as_json: AsJson = False) -> None:
     from hpn.learners import LEARNERS
     from hpn.params import declared_params
 
-    described = {
-        name: {
-            "about": (learner.__doc__ or "").strip().splitlines()[0],
+    described: dict[str, dict[str, Any]] = {}
+    for name, learner in {**LEARNERS, "hpn preset=paper": LEARNERS["hpn"]}.items():
+        chosen = learner.variant(dict([name.split(" ")[1].split("=")]) if " " in name else {})
+        described[name] = {
+            "about": (chosen.__doc__ or "").strip().splitlines()[0],
             "params": {
-                key: parameter.default for key, parameter in declared_params(learner).items() if key != "seed"
+                key: parameter.default for key, parameter in declared_params(chosen).items() if key != "seed"
             },
         }
-        for name, learner in LEARNERS.items()
-    }
     if as_json:
         typer.echo(json.dumps(described))
         return
     for name, entry in described.items():
         typer.secho(name, bold=True, nl=False)
         typer.echo(f"  {entry['about']}")
-        for key, default in entry["params"].items():  # type: ignore[attr-defined]
+        for key, default in entry["params"].items():
             typer.echo(f"    --set {key}={default}")
 
 

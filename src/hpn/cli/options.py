@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hpn.cli.app import is_assistant
 from hpn.errors import ConfigError
 
 DataRoot = Annotated[
@@ -37,9 +35,6 @@ Device = Annotated[
     str,
     typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one."),
 ]
-Precision = Annotated[
-    str, typer.Option(metavar="PRECISION", help="float32, or mixed: networks compute in bfloat16.")
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
 
@@ -48,9 +43,6 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
     from hpn import experiment, progress
 
-    if what != "run" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError(f"torchrun shares hpn run; start hpn {what} without it")
-    quiet = quiet or is_assistant()
     watchers: dict[str, tuple[Any, Any, Any]] = {
         "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),
         "compare": (experiment.BatchWatcher, progress.LiveComparison, progress.PlainComparison),

@@ -20,7 +20,6 @@ from hpn.cli.options import (
     Evaluate,
     Method,
     NumWorkers,
-    Precision,
     Quiet,
     Ray,
     Scenario,
@@ -51,7 +50,9 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings from this recipe.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
+    ] = None,
     no_recipe: Annotated[
         bool, typer.Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
     ] = False,
@@ -59,7 +60,6 @@ def run(
         bool, typer.Option("--views", help="Also draw the test nodes after each task (t-SNE); for hpn.")
     ] = False,
     device: Device = "auto",
-    precision: Precision = "float32",
     ray: Ray = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
@@ -88,7 +88,6 @@ def run(
             recipe=chosen_recipe(recipe, no_recipe),
             views=views,
             device=device,
-            precision=precision,
             ray=ray,
             out=out,
             data_root=data_root,
@@ -124,7 +123,6 @@ def compare(
     workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
-    precision: Precision = "float32",
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the tables go.")] = None,
     data_root: DataRoot = None,
@@ -156,7 +154,6 @@ def compare(
             workers=chosen_workers(workers, ray),
             ray=ray,
             device=device,
-            precision=precision,
             runs=runs,
             out=out,
             data_root=data_root,
@@ -194,7 +191,6 @@ def tune(
     workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
-    precision: Precision = "float32",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the search.")] = None,
     recipe_out: Annotated[Path | None, typer.Option(metavar="FILE", help="A copy of the recipe.")] = None,
     data_root: DataRoot = None,
@@ -226,7 +222,6 @@ def tune(
             workers=chosen_workers(workers, ray),
             ray=ray,
             device=device,
-            precision=precision,
             out=out,
             recipe_out=recipe_out,
             data_root=data_root,

@@ -46,12 +46,10 @@ def bound(
     """Tell how many prototypes there can be at the most, and what they take (Theorem 1)."""
     from dataclasses import replace
 
-    from hpn.theory.constructions import find_code
     from hpn.theory.memory import MemoryBound
 
     distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
     most = MemoryBound(dim, (distances[0], distances[1], distances[2]), extractors, features)
-    codes, found = most.codes, {distance: len(find_code(dim, distance)) for distance in set(distances)}
     levels = {
         level: {
             "distance": distance,
@@ -59,9 +57,8 @@ def bound(
             "code": code.size,
             "name": code.name,
             "is_exact": code.is_exact,
-            "found": found[distance],
         }
-        for (level, code), distance in zip(codes.items(), distances, strict=True)
+        for (level, code), distance in zip(most.codes.items(), distances, strict=True)
     }
     chosen = {"dim": dim, "extractors": extractors, "features": features, "levels": levels}
     one_set = replace(most, in_one_set=True).to_json()

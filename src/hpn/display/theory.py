@@ -23,11 +23,10 @@ def print_bound(bound: dict[str, Any]) -> None:
     num = bound["extractors"]
     console.print(Text(f"dimension {bound['dim']}, cosine distance {distances}", style="bold"))
     console.print(Text(f"{num} node and {num} structure extractors"))
-    table = _table("", "level", "at most", "one code", "by the bound", "at least")
+    table = _table("", "level", "at most", "one code", "by the bound")
     for name, level in bound["levels"].items():
         by = level["name"] + (" (exact)" if level["is_exact"] else "")
-        most, code, found = (_count(level[key]) for key in ("bound", "code", "found"))
-        table.add_row(SYMBOLS[name], name, most, code, by, found)
+        table.add_row(SYMBOLS[name], name, _count(level["bound"]), _count(level["code"]), by)
     console.print(table)
     what = "prototypes and extractors" if bound["features"] else "prototypes"
     more = "" if bound["features"] else " (--features F adds the extractors)"

@@ -117,7 +117,7 @@ def _codes(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
 
 
 def _certificates(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
-    if isinstance(learner, SolvedHPN) or learner.settings().retention == "certified":
+    if isinstance(learner, SolvedHPN) or learner.retention == "certified":
         for task in range(len(learner.certificates_)):
             yield {"seed": seed, "task": task, "holds": learner.is_certified(task)}
 

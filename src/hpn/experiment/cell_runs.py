@@ -14,7 +14,6 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.experiment.cluster import Cluster
-from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder
@@ -36,7 +35,7 @@ class CellRun:
         graph: Its data.
         name: What to call it in progress displays; by default method and backbone.
         views: Whether the test nodes are drawn after each task as well.
-        computing: Where and how its learners compute.
+        device: Where its learners compute.
     """
 
     config: RunConfig
@@ -46,7 +45,7 @@ class CellRun:
     graph: Graph = field(repr=False)
     name: str | None = None
     views: bool = False
-    computing: Computing = ON_CPU
+    device: str = "cpu"
     missing: set[int] = field(default_factory=set)
     result: dict[str, Any] | None = None
     error: str | None = None
@@ -70,7 +69,7 @@ class CellRun:
                 self.graph.num_nodes,
                 self.name,
                 self.views,
-                self.computing,
+                self.device,
             )
             for seed in sorted(self.missing)
         ]

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from hpn.errors import ConfigError, HPNError
 from hpn.experiment.away import answer_there, read_files, run_there, write_files
-from hpn.experiment.computing import Computing
 from hpn.experiment.graphs import load_once
 from hpn.experiment.jobs import Job, JobEnd, reason
 from hpn.experiment.parallel import WorkerError, default_workers
@@ -272,12 +271,12 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def open_cluster(ray: str | None, computing: Computing) -> Iterator[Cluster | None]:
+def open_cluster(ray: str | None, device: str) -> Iterator[Cluster | None]:
     """The cluster at an address, if one is given."""
     if ray is None:
         yield None
         return
-    with Cluster(ray, gpus=computing.device == "cuda") as cluster:
+    with Cluster(ray, gpus=device == "cuda") as cluster:
         yield cluster
 
 

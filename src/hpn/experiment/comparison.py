@@ -18,8 +18,8 @@ from hpn.errors import ConfigError
 from hpn.experiment.cell_runs import CellRun, run_cells
 from hpn.experiment.cluster import open_cluster
 from hpn.experiment.comparison_cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.computing import choose_computing
 from hpn.experiment.config import RunConfig, seed_words
+from hpn.experiment.devices import choose_job_device
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import make_folder
 from hpn.experiment.jobs import BatchWatcher
@@ -44,7 +44,6 @@ def compare(
     workers: int = 1,
     ray: str | None = None,
     device: str = "auto",
-    precision: str = "float32",
     runs: Path | str = "runs",
     out: Path | str | None = None,
     data_root: Path | str | None = None,
@@ -68,7 +67,6 @@ def compare(
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
-        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         runs: Folder with the run folders.
         out: Folder for ``comparison.json``; by default in ``runs``, named after data set and protocol.
         data_root: Folder with the data.
@@ -93,7 +91,7 @@ def compare(
     chosen = check_seeds(seeds)
     if workers < 1:
         raise ConfigError(f"workers must be at least 1, got {workers}")
-    computing = choose_computing(device, precision, ray=ray)
+    device = choose_job_device(device, ray=ray)
     cells = choose_cells(methods, backbones)
     root = Path(data_root) if data_root else None
     configs, graph = resolve_cells(
@@ -102,10 +100,10 @@ def compare(
     folder = Path(out) if out else Path(runs) / _folder_name(configs[0])
     make_folder(folder)
     entries = [
-        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph, computing=computing)
+        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph, device=device)
         for config in configs
     ]
-    with open_cluster(ray, computing) as cluster:
+    with open_cluster(ray, device) as cluster:
         run_cells(entries, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher or BatchWatcher())
     extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     extra += [] if use_recipes else ["--no-recipe"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.config import DATA_PREFIX, RunConfig, resolve_config
-from hpn.experiment.recipes import find_recipe
+from hpn.experiment.recipes import find_recipe, variant_of
 from hpn.learners import LEARNERS
 from hpn.nn.backbones import BACKBONES
 from hpn.params import declared_params, resolve_params
@@ -108,12 +108,13 @@ def with_cell(
         ConfigError: If a setting cannot be used.
     """
     method, backbone = cell
-    recipe = find_recipe(config.dataset, method, backbone, config.scenario) if use_recipes else None
+    variant = backbone or variant_of(settings)
+    recipe = find_recipe(config.dataset, method, variant, config.scenario) if use_recipes else None
     chosen = {**(recipe.settings if recipe else {}), **settings}
     if backbone:
         chosen["backbone"] = backbone
     params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
-    LEARNERS[method](**params).effective_params()  # says what does not go together
+    LEARNERS[method](**params)  # refuses what does not go together
     return replace(config, method=method, params=params, recipe=recipe.name if recipe else None)
 
 

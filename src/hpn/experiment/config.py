@@ -14,12 +14,11 @@ from typing import Any, get_args
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe
+from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
 from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream, plan_tasks
 from hpn.streams.splits import split_nodes
-from hpn.streams.stream import Share, make_all
 
 FORMAT = 1
 DATA_PREFIX = "data."
@@ -87,11 +86,9 @@ class RunConfig:
         """Every hyper-parameter, with what a preset stands for written out."""
         return LEARNERS[self.method](**self.params).effective_params()
 
-    def make_stream(self, graph: Graph, seed: int, share: Share = make_all) -> TaskStream:
-        """The task stream of one seed; ``share`` lets processes divide the cutting of views."""
-        return TaskStream(
-            graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed, share=share
-        )
+    def make_stream(self, graph: Graph, seed: int) -> TaskStream:
+        """The task stream of one seed."""
+        return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
@@ -110,12 +107,14 @@ class RunConfig:
         return [*words, "--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
 
     def _usual_params(self) -> dict[str, Any]:
-        """What ``hpn run`` takes if nothing is set."""
+        """What ``hpn run`` takes if only the variant of the method is set."""
         learner = LEARNERS[self.method]
-        recipe = find_recipe(self.dataset, self.method, self.backbone, self.scenario)
-        settings = {"backbone": self.backbone} if self.backbone else {}
-        settings |= recipe.settings if recipe else {}
-        return resolve_params(learner, settings, owner=self.method, without={"seed"})
+        recipe = find_recipe(self.dataset, self.method, variant_of(self.params), self.scenario)
+        settings: dict[str, Any] = dict(recipe.settings) if recipe else {}
+        settings |= {name: value for name, value in self.params.items() if name in {"backbone", "preset"}}
+        usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
+        # A preset decides which hyper-parameters there are, so it has to be written out.
+        return {**usual, **{name: None for name in usual if name == "preset" and usual[name] != "best"}}
 
 
 def resolve_config(
@@ -147,7 +146,8 @@ def resolve_config(
         tasks: See :func:`hpn.streams.plan_tasks`.
         classes_per_task: Classes a task.
         settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
-        recipe: ``auto`` for the packaged recipe, if there is one; a file; or ``None`` for no recipe.
+        recipe: ``auto`` for the packaged recipe, if there is one; a file or the name of a packaged recipe; or
+            ``None`` for no recipe.
         data_root: Folder with the data.
 
     Raises:
@@ -160,12 +160,10 @@ def resolve_config(
     data_options = resolve_params(find_loader(dataset, data_root), options, owner=f"data set {dataset}")
     scenario, evaluate = _resolve_scenario(scenario, evaluate)
     _choose("edges", edges, get_args(Edges))
-    name, found = _take_recipe(recipe, dataset, method, params.get("backbone"), scenario)
+    name, found = _take_recipe(recipe, dataset, method, params, scenario)
     if found is not None:
-        params = resolve_params(
-            learner, {**params, **found.settings, **given}, owner=method, without={"seed"}
-        )
-    learner(**params).effective_params()  # refuses what does not apply, before anything is loaded
+        params = resolve_params(learner, {**found.settings, **given}, owner=method, without={"seed"})
+    learner(**params)  # refuses what does not go together, before anything is loaded
     graph = find_loader(dataset, data_root)(**data_options)
     plan = plan_tasks(graph, tasks, classes_per_task)
     split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written
@@ -225,16 +223,17 @@ def _split_settings(
 
 
 def _take_recipe(
-    recipe: Path | str | None, dataset: str, method: str, backbone: str | None, scenario: str
+    recipe: Path | str | None, dataset: str, method: str, params: Mapping[str, Any], scenario: str
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
     if recipe is None:
         return None, None
     if recipe == AUTO:
-        found = find_recipe(dataset, method, backbone, scenario)
+        found = find_recipe(dataset, method, variant_of(params), scenario)
         return (found.name, found) if found else (None, None)
     found = read_recipe(recipe)
-    for what, wanted in {"method": method, "backbone": backbone, "scenario": scenario}.items():
+    this_run = {"method": method, "backbone": params.get("backbone"), "scenario": scenario}
+    for what, wanted in this_run.items():
         is_for = getattr(found, what)
         if is_for != wanted:
             raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")

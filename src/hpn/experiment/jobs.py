@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from hpn.errors import HPNError
-from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.determinism import deterministic
+from hpn.experiment.devices import device_here
 from hpn.experiment.graphs import load_once
 from hpn.experiment.parallel import WorkerError, run_parallel
 from hpn.experiment.runner import run_seed
@@ -42,7 +42,7 @@ class Job:
         num_nodes: Size of the data.
         name: What to call the cell; by default method and backbone.
         views: Whether to draw the test nodes after each task as well.
-        computing: Where and how its learner computes.
+        device: Where its learner computes.
     """
 
     config: RunConfig
@@ -52,7 +52,7 @@ class Job:
     num_nodes: int = 1
     name: str | None = None
     views: bool = False
-    computing: Computing = ON_CPU
+    device: str = "cpu"
 
     def __str__(self) -> str:
         words = (self.config.method, self.config.backbone)
@@ -204,18 +204,9 @@ def run_job(job: Job) -> JobEnd:
     start, error = time.monotonic(), None
     try:
         graph = load_once(job.config, job.data_root)
-        here = job.computing.here()
-        with deterministic(graph, here.device), _without_remarks():
-            run_seed(
-                job.config,
-                graph,
-                job.seed,
-                job.folder,
-                Watcher(),
-                views=job.views,
-                device=here.device,
-                precision=here.precision,
-            )
+        device = device_here(job.device)
+        with deterministic(graph, device), _without_remarks():
+            run_seed(job.config, graph, job.seed, job.folder, Watcher(), views=job.views, device=device)
     except Exception as failure:  # one cell that fails is not to take the others with it
         error = reason(failure)
     return JobEnd(error, time.monotonic() - start)

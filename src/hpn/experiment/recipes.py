@@ -1,8 +1,11 @@
-"""Settings found by ``hpn tune``, kept next to what they were chosen by and what came of them."""
+"""Settings of a method for a data set: found by ``hpn tune``, or stated by the paper.
+
+They are kept next to how they were chosen and what they give.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -103,13 +106,30 @@ class Recipe(_Part):
         return method
 
     @property
+    def variant(self) -> str | None:
+        """The variant of the method that it is for; see :func:`variant_of`."""
+        return self.backbone or variant_of(self.settings)
+
+    @property
     def name(self) -> str:
-        """What a packaged recipe is called: ``cora/ewc-gcn``."""
-        return f"{self.dataset}/{row_name(self.method, self.backbone)}"
+        """The name of a packaged recipe: ``cora/ewc-gcn``, ``ogbn-arxiv/hpn-paper``."""
+        return f"{self.dataset}/{row_name(self.method, self.variant)}"
 
 
-def find_recipe(dataset: str, method: str, backbone: str | None, scenario: str) -> Recipe | None:
-    """The packaged recipe for a data set, method, backbone and scenario, if there is one.
+def variant_of(params: Mapping[str, Any]) -> str | None:
+    """The backbone or the preset among hyper-parameters, whichever the method has.
+
+    Recipes of different variants of a method are different files.
+
+    Example:
+        >>> variant_of({"backbone": "gcn"}), variant_of({"preset": "paper"}), variant_of({})
+        ('gcn', 'paper', None)
+    """
+    return params.get("backbone") or params.get("preset")
+
+
+def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -> Recipe | None:
+    """The packaged recipe for a data set, method, variant of it and scenario, if there is one.
 
     Example:
         >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
@@ -117,7 +137,7 @@ def find_recipe(dataset: str, method: str, backbone: str | None, scenario: str) 
     """
     if dataset not in CATALOG:
         return None
-    path = FOLDER / dataset / f"{row_name(method, backbone)}.yaml"
+    path = FOLDER / dataset / f"{row_name(method, variant)}.yaml"
     recipe = _read_once(path, path.stat().st_mtime_ns) if path.is_file() else None
     return recipe if recipe is not None and recipe.scenario == scenario else None
 
@@ -136,11 +156,16 @@ def packaged_recipes() -> Iterator[Recipe]:
 def read_recipe(path: Path | str) -> Recipe:
     """Read and check a recipe.
 
+    Args:
+        path: The file, or the name of a packaged recipe such as ``ogbn-arxiv/hpn-paper``.
+
     Raises:
         ConfigError: If there is no such file, or it is not a recipe this version can use.
     """
+    packaged = FOLDER / f"{path}.yaml"
+    file = packaged if packaged.is_file() and not Path(path).exists() else Path(path)
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot read recipe {path}: {reason}") from error

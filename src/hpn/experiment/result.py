@@ -62,8 +62,6 @@ def combine_seeds(
         },
         "peak_rss_mb": _largest([entry["peak_rss_mb"] for entry in finished]),
         "device": finished[-1].get("device"),
-        "precision": finished[-1].get("precision"),
-        "processes": finished[-1].get("processes"),
         "versions": config.versions,
         "out": str(out),
         "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),

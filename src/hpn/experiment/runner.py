@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.evaluation import evaluate
@@ -20,11 +18,10 @@ from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder, read_json
 from hpn.experiment.result import combine_seeds
 from hpn.experiment.seed_run import SeedRun
-from hpn.experiment.together import Crew, Place, agree, assist, check_shared, leading
 from hpn.experiment.views import VIEWS, check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
-from hpn.nn.joining import join_processes
+from hpn.nn.device import choose_device
 from hpn.streams import TaskStream
 
 
@@ -37,15 +34,13 @@ def run(
     views: bool = False,
     fresh: bool = False,
     device: str = "auto",
-    precision: str = "float32",
     ray: str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
     """Learn a data set's tasks one after another, measure after each, and give the result.
 
-    The same call again goes on where an interrupted one stopped, and gives a finished one's result. Started N
-    times by ``torchrun``, the processes share the work, and all of them give the result.
+    The same call again resumes an interrupted run, and gives the result of a finished one.
 
     Args:
         dataset: Name or path.
@@ -55,7 +50,6 @@ def run(
         views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
         fresh: Delete what the folder holds of an earlier run.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
-        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local`` for
             a new one on this machine. The result is the same, bit for bit.
         watcher: Is told what happens.
@@ -76,52 +70,34 @@ def run(
 
     chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
-    with join_processes() as processes:
-        place = agree(processes, lambda: Place.choose(device, precision, processes))
-        start = time.perf_counter()
-        config, graph = agree(processes, lambda: resolve_config(dataset, data_root=root, **choices))
-        agree(processes, lambda: check_shared(config, processes, views=views))
-        if ray is not None and not getattr(config.make_learner(0), "folds", False):
-            raise ConfigError(
-                "hpn run --ray computes the sums of --method hpn with the preset best; for many runs on a "
-                "cluster there are hpn compare --ray and hpn tune --ray"
-            )
-        load_seconds = time.perf_counter() - start
-        result: dict[str, Any] = {}
-        if processes.rank > 0:
-            with deterministic(graph, place.device):
-                assist(config, graph, place)
-        else:
-            folder = Path(out) if out else config.default_folder()
-            with leading(processes) as crew:
-                if views:
-                    check_views(config)
-                is_done = not fresh and all(is_finished(folder / f"seed-{seed}", views=views) for seed in chosen)
-                with (
-                    open_run_folder(folder, config, fresh=fresh),
-                    deterministic(graph, place.device),
-                    fold_on(None if is_done else ray),
-                ):
-                    watcher = watcher or Watcher()
-                    watcher.run_started(folder, len(chosen), len(config.tasks))
-                    for seed in chosen:
-                        run_seed(
-                            config,
-                            graph,
-                            seed,
-                            folder / f"seed-{seed}",
-                            watcher,
-                            views=views,
-                            device=place.device,
-                            precision=place.precision,
-                            crew=crew,
-                        )
-                    if views:
-                        combine_views(folder, chosen)
-                    result = combine_finished(config, graph, chosen, folder, data_root=root)
-                    result["seconds"]["total"] += load_seconds
-                    write_json(folder / RESULT, result)
-        return processes.lead(lambda: result)
+    device = str(choose_device(device))
+    start = time.perf_counter()
+    config, graph = resolve_config(dataset, data_root=root, **choices)
+    if ray is not None and not getattr(config.make_learner(0), "folds", False):
+        raise ConfigError(
+            "hpn run --ray computes the sums of --method hpn with the preset best; for many runs on a "
+            "cluster there are hpn compare --ray and hpn tune --ray"
+        )
+    load_seconds = time.perf_counter() - start
+    if views:
+        check_views(config)
+    folder = Path(out) if out else config.default_folder()
+    is_done = not fresh and all(is_finished(folder / f"seed-{seed}", views=views) for seed in chosen)
+    with (
+        open_run_folder(folder, config, fresh=fresh),
+        deterministic(graph, device),
+        fold_on(None if is_done else ray),
+    ):
+        watcher = watcher or Watcher()
+        watcher.run_started(folder, len(chosen), len(config.tasks))
+        for seed in chosen:
+            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher, views=views, device=device)
+        if views:
+            combine_views(folder, chosen)
+        result = combine_finished(config, graph, chosen, folder, data_root=root)
+        result["seconds"]["total"] += load_seconds
+        write_json(folder / RESULT, result)
+    return result
 
 
 def check_seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -159,19 +135,15 @@ def run_seed(
     *,
     views: bool = False,
     device: str = "cpu",
-    precision: str = "float32",
-    crew: Crew | None = None,
 ) -> None:
     """Run, or finish, one seed; its result goes to ``folder``."""
-    crew = crew or Crew()
-    place = Place(device, precision, crew.processes)
     if is_finished(folder, views=views):
         watcher.seed_finished(seed, reused=True)
         return
     if read_json(folder / RESULT) is None:
-        _learn_seed(config, graph, seed, folder, watcher, views=views, place=place, crew=crew)
+        _learn_seed(config, graph, seed, folder, watcher, views=views, device=device)
     if not is_finished(folder, views=views):  # it ran, in part at least, before views were asked for
-        learner, stream = place.settle(config.make_learner(seed)), config.make_stream(graph, seed)
+        learner, stream = config.make_learner(seed).to(device), config.make_stream(graph, seed)
         made = [make_view(learner, stream, index) for index in learn_tasks(learner, stream)]
         write_json(folder / VIEWS, made)
 
@@ -184,23 +156,19 @@ def _learn_seed(
     watcher: Watcher,
     *,
     views: bool,
-    place: Place,
-    crew: Crew,
+    device: str,
 ) -> None:
     folder.mkdir(exist_ok=True)
     for half_written in folder.glob(".*.part"):
         half_written.unlink()
-    stream = config.make_stream(graph, seed, place.processes.make)
-    progress = SeedRun.resume(folder, place.settle(config.make_learner(seed)), seed, watcher)
+    stream = config.make_stream(graph, seed)
+    progress = SeedRun.resume(folder, config.make_learner(seed).to(device), seed, watcher)
     learner, watch = progress.learner, progress.watch
-    threads = torch.get_num_threads()
-    crew.call({"seed": seed, "task": progress.next_task, "threads": threads, "state": learner.state_dict()})
     with contextlib.closing(progress.log):
         for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
             with watch.measure("predict"):
                 row = evaluate(learner, stream, after=index, mode=config.evaluate)
             progress.finish_task(row, make_view(learner, stream, index) if views else None)
-        crew.rest()
         progress.finish()
 
 

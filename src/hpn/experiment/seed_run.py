@@ -121,8 +121,6 @@ class SeedRun(Observer):
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
                 "device": self.learner.device.type,
-                "precision": self.learner.precision,
-                "processes": self.learner.processes.size,
             },
         )
         self.watcher.seed_finished(self.seed, reused=False)

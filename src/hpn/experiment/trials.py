@@ -17,9 +17,9 @@ import torch
 from hpn.datasets import Graph
 from hpn.errors import RunFolderError
 from hpn.evaluation import evaluate
-from hpn.experiment.computing import ON_CPU, Computing
 from hpn.experiment.config import RunConfig
 from hpn.experiment.determinism import deterministic
+from hpn.experiment.devices import device_here
 from hpn.experiment.graphs import load_once
 from hpn.experiment.runner import learn_tasks, run_seed
 from hpn.experiment.search import settings_key
@@ -34,7 +34,7 @@ class Job:
     seed: int
     data_root: Path | None
     folder: Path | None = None
-    computing: Computing = ON_CPU
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,9 @@ def run_job(job: Job) -> None:
     """Run, or finish, one seed of a run."""
     if job.folder is None:
         raise ValueError("a run needs a folder")
-    graph, here = load_once(job.config, job.data_root), job.computing.here()
-    with deterministic(graph, here.device):
-        run_seed(
-            job.config,
-            graph,
-            job.seed,
-            job.folder,
-            Watcher(),
-            device=here.device,
-            precision=here.precision,
-        )
+    graph, device = load_once(job.config, job.data_root), device_here(job.device)
+    with deterministic(graph, device):
+        run_seed(job.config, graph, job.seed, job.folder, Watcher(), device=device)
 
 
 class TrialBook:
@@ -128,10 +120,10 @@ class TrialBook:
 
 
 def _validation_am(job: Job, graph: Graph) -> float:
-    computing = job.computing.here()
-    with deterministic(graph, computing.device):
+    device = device_here(job.device)
+    with deterministic(graph, device):
         stream = job.config.make_stream(graph, job.seed)
-        learner = job.config.make_learner(job.seed).to(computing.device, precision=computing.precision)
+        learner = job.config.make_learner(job.seed).to(device)
         learned = []
         for index in learn_tasks(learner, stream):
             if _has_nan(learner.state_dict()):

@@ -100,12 +100,12 @@ def make_plan(
     given.pop("backbone", None)
     resolved = {**config.params, **{DATA_PREFIX + name: value for name, value in config.data_options.items()}}
     fixed = {name: resolved[name] for name in given}
-    learner = LEARNERS[config.method]
+    learner = LEARNERS[config.method].variant(config.params)
     check_space(learner)
     space = {name: choice for name, choice in learner.search_space.items() if name not in fixed}
     for name, choice in space.items():
         try:
-            learner(**{**config.params, name: choice.values[0]}).effective_params()
+            learner(**{**config.params, name: choice.values[0]})
         except ConfigError as error:
             raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
     stream = config.make_stream(graph, 0)

@@ -17,7 +17,7 @@ from typing import Any
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.cluster import open_cluster
-from hpn.experiment.computing import choose_computing
+from hpn.experiment.devices import choose_job_device
 from hpn.experiment.files import write_json
 from hpn.experiment.folder import RESULT, open_run_folder
 from hpn.experiment.graphs import graphs
@@ -46,7 +46,6 @@ def tune(
     workers: int = 1,
     ray: str | None = None,
     device: str = "auto",
-    precision: str = "float32",
     out: Path | str | None = None,
     recipe_out: Path | str | None = None,
     data_root: Path | str | None = None,
@@ -68,7 +67,6 @@ def tune(
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
-        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         out: Folder; by default ``runs/`` and a name made from the configuration.
         recipe_out: File to write the recipe to, besides the one in the folder.
         data_root: Folder with the data.
@@ -101,7 +99,7 @@ def tune(
             raise ConfigError(f"{name} must be at least 1, got {count}")
     if recipe_out is not None and Path(recipe_out).is_dir():
         raise ConfigError(f"{recipe_out} is a folder; the recipe needs the name of a file")
-    computing = choose_computing(device, precision, ray=ray)
+    device = choose_job_device(device, ray=ray)
     root = Path(data_root) if data_root else None
     with one_thread():  # as workers load it: neighbours at equal distances may depend on that
         plan, graph = make_plan(dataset, seeds=seeds, choices=choices, data_root=root)
@@ -109,12 +107,12 @@ def tune(
     meter = Meter(watcher or TuneWatcher(), trials=trials, seeds=seeds, final_seeds=final_seeds)
     with (
         open_run_folder(folder, plan, fresh=fresh),
-        open_cluster(ray, computing) as cluster,
+        open_cluster(ray, device) as cluster,
         Workers(workers) as processes,
     ):
         graphs[plan.config.data_sha256] = graph
         try:
-            job = Job(plan.config, 0, root, computing=computing)
+            job = Job(plan.config, 0, root, device=device)
             search = Search(plan, TrialBook(folder / TRIALS), cluster or processes, meter, job)
             search.run(trials)
             best = search.best()

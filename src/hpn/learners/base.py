@@ -12,16 +12,7 @@ from torch import Tensor
 
 from hpn.errors import ConfigError, DataError, NotFittedError
 from hpn.learners.observer import Observer, Progress
-from hpn.nn.device import (
-    CPU,
-    Precision,
-    check_precision,
-    choose_device,
-    generator_states,
-    own_generator,
-    to_cpu,
-)
-from hpn.nn.processes import ALONE, Processes
+from hpn.nn.device import CPU, choose_device, generator_states, own_generator, to_cpu
 from hpn.params import SearchChoice, declared_params, resolve_params
 from hpn.streams import Classes, Query, Scenario, Task
 
@@ -47,8 +38,6 @@ class Learner(ABC):
 
     Attributes:
         device: Where it computes; see :meth:`to`.
-        precision: How it computes; ``float32`` or ``mixed``.
-        processes: Those it learns together with.
         tasks_: Classes of each task learned so far, in order.
         scenario_: ``task`` or ``class``.
         num_features_: Features a node has.
@@ -67,12 +56,7 @@ class Learner(ABC):
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
     """What ``hpn tune`` chooses by: accuracy on all tasks after the last one, or on each as it is learned."""
 
-    shares_batches: ClassVar[bool] = False
-    """Whether several processes may learn a task together, each computing its share of every batch."""
-
     device: torch.device = CPU
-    precision: Precision = "float32"
-    processes: Processes = ALONE
 
     tasks_: list[Classes]
     scenario_: Scenario
@@ -83,6 +67,11 @@ class Learner(ABC):
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
+
+    @classmethod
+    def variant(cls, params: Mapping[str, Any]) -> type[Learner]:  # noqa: ARG003
+        """The class that some hyper-parameters are for, where a class stands for several."""
+        return cls
 
     def get_params(self) -> dict[str, Any]:
         """Hyper-parameters by name."""
@@ -96,19 +85,16 @@ class Learner(ABC):
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({params})"
 
-    def to(self, device: str | torch.device, *, precision: str | None = None) -> Learner:
+    def to(self, device: str | torch.device) -> Learner:
         """Compute on ``device`` from now on; what has been learned moves there.
 
         Args:
             device: A device, or a word that :func:`hpn.nn.device.choose_device` takes.
-            precision: ``float32`` or ``mixed``; ``None`` for what it was.
 
         Raises:
-            ConfigError: If there is no such device or precision.
+            ConfigError: If there is no such device.
         """
         chosen = choose_device(device) if isinstance(device, str) else device
-        if precision is not None:
-            self.precision = check_precision(precision)
         if chosen != self.device:
             state = self.state_dict()
             self.device = chosen

@@ -19,7 +19,7 @@ from torch import Tensor
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.learners.lesson import Lesson
 from hpn.nn import Adjacency, Backbone, SubgraphCutter, grow_outputs, make_backbone
-from hpn.nn.device import CPU, autocast, move_features
+from hpn.nn.device import CPU, move_features
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Task, stack_graphs
 
@@ -186,14 +186,8 @@ class FineTune(Learner):
 
     def _logits(self, batch: Lesson) -> Tensor:
         """Logits of the batch's nodes; columns that are not allowed are −∞."""
-        logits = self._forward(self.network_, batch.x, batch.adjacency)[batch.nodes]
+        logits: Tensor = self.network_(batch.x, batch.adjacency)[batch.nodes]
         return logits.masked_fill(~batch.allowed, -torch.inf)
-
-    def _forward(self, network: Backbone, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Logits of every node in float32, computed in the learner's precision."""
-        with autocast(self.device, self.precision):
-            logits: Tensor = network(x, adjacency)
-        return logits.float()
 
     def _scores(self, query: Query) -> Tensor:
         adjacency = self.network_.prepare(query.graph.edge_index, query.graph.num_nodes)
@@ -210,7 +204,7 @@ class FineTune(Learner):
     def _answer(self, x: Tensor, adjacency: Adjacency, rows: Tensor) -> Tensor:
         """Logits of some nodes, computed on the learner's device and given back on the CPU."""
         there = tuple(part.to(self.device) for part in adjacency)
-        logits = self._forward(self.network_, move_features(x, self.device), there)
+        logits: Tensor = self.network_(move_features(x, self.device), there)
         return logits[rows.to(self.device)].cpu()
 
     def _num_outputs(self) -> int:

@@ -80,8 +80,8 @@ class LwF(FineTune):
         if self.teacher_ is None:
             return super()._loss(batch)
         with torch.no_grad():
-            taught = self._forward(self.teacher_, batch.x, batch.adjacency)[batch.nodes]
-        said = self._forward(self.network_, batch.x, batch.adjacency)[batch.nodes]
+            taught = self.teacher_(batch.x, batch.adjacency)[batch.nodes]
+        said = self.network_(batch.x, batch.adjacency)[batch.nodes]
         loss = F.cross_entropy(said.masked_fill(~batch.allowed, -torch.inf), batch.target)
         old = [
             distillation(said[:, columns], taught[:, columns], self.temperature)

@@ -1,4 +1,4 @@
-"""Where tensors live, and in which precision networks compute.
+"""Where tensors live.
 
 Data stays on the CPU; a learner moves what it needs, and hands back CPU tensors. Whatever a seed draws for
 learning (initial weights, orders, samples) is drawn on the CPU and is the same everywhere; dropout is drawn
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,11 +20,6 @@ from hpn.errors import ConfigError
 
 CPU = torch.device("cpu")
 
-Precision = Literal["float32", "mixed"]
-"""``mixed`` runs the forward pass of networks in bfloat16 where PyTorch deems that safe; weights, losses and
-optimisers stay in float32."""
-
-PRECISIONS: tuple[Precision, ...] = ("float32", "mixed")
 WORDS = ("auto", "cpu", "cuda", "mps")
 
 
@@ -62,25 +57,6 @@ def available_devices() -> list[str]:
     if torch.backends.mps.is_available():
         there.append("mps")
     return there
-
-
-def check_precision(word: str) -> Precision:
-    """``word`` if it names a precision.
-
-    Raises:
-        ConfigError: If it does not.
-    """
-    for precision in PRECISIONS:
-        if word == precision:
-            return precision
-    raise ConfigError(f"unknown precision {word!r}; known: {', '.join(PRECISIONS)}")
-
-
-def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """What a network's forward pass runs in; nothing at all with ``float32``."""
-    if precision == "float32":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def move_features(x: Tensor, device: torch.device) -> Tensor:

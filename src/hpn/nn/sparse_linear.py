@@ -80,6 +80,5 @@ class SparseLinear(nn.Module):
         """Apply the map to every row."""
         if not is_sparse(x):
             return F.linear(x, self.weight, self.bias)
-        with torch.autocast(x.device.type, enabled=False):  # sparse products are in float32
-            product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
+        product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
         return product if self.bias is None else product + self.bias

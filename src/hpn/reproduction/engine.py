@@ -10,7 +10,7 @@ from hpn.errors import ConfigError
 from hpn.experiment import BatchWatcher
 from hpn.experiment.cell_runs import run_cells
 from hpn.experiment.cluster import open_cluster
-from hpn.experiment.computing import choose_computing
+from hpn.experiment.devices import choose_job_device
 from hpn.experiment.files import write_atomic
 from hpn.experiment.folder import make_folder
 from hpn.experiment.runner import check_seeds
@@ -42,7 +42,6 @@ def reproduce(
     workers: int = 1,
     ray: str | None = None,
     device: str = "auto",
-    precision: str = "float32",
     runs: Path | str = "runs",
     out: Path | str = OUT,
     data_root: Path | str | None = None,
@@ -65,7 +64,6 @@ def reproduce(
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
-        precision: ``float32``, or ``mixed`` for networks' forward passes in bfloat16.
         runs: Folder with the run folders.
         out: Folder for the pages.
         data_root: Folder with the data.
@@ -83,7 +81,7 @@ def reproduce(
     experiments = choose_experiments([names] if isinstance(names, str) else names)
     if workers < 1:
         raise ConfigError(f"jobs must be at least 1, got {workers}")
-    computing = choose_computing(device, precision, ray=ray)
+    device = choose_job_device(device, ray=ray)
     folder, root = Path(out), Path(data_root) if data_root else None
     contents = read_contents(folder)
     plan = make_plan(
@@ -92,13 +90,13 @@ def reproduce(
         seeds=check_seeds(seeds),
         runs=Path(runs),
         data_root=root,
-        computing=computing,
+        device=device,
         only=only,
     )
     if only is not None:
         check_rows_fit(contents, plan.sections)
     make_folder(folder)
-    with open_cluster(ray, computing) as cluster:
+    with open_cluster(ray, device) as cluster:
         if plan.cells:
             watcher = watcher or BatchWatcher()
             run_cells(plan.cells, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher)

@@ -12,7 +12,7 @@ from typing import Any
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.comparison_cells import Cell, choose_cells
-from hpn.learners.hpn.presets import PRESETS
+from hpn.learners.hpn.paper import PaperHPN
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 COEFFICIENTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -160,7 +160,7 @@ def _coefficients(graph: Graph) -> list[Case]:
 
 def _swept(graph: Graph, **settings: Any) -> Case:
     """Hyper-parameters of the paper's preset, those that are as it has them left out."""
-    usual = PRESETS["paper"]
+    usual = PaperHPN()
     changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
     return _hpn(graph, "paper", settings, **changed)
 

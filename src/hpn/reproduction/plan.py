@@ -11,7 +11,6 @@ from hpn.errors import ConfigError, nearest
 from hpn.experiment import RunConfig, resolve_config
 from hpn.experiment.cell_runs import CellRun
 from hpn.experiment.comparison_cells import with_cell
-from hpn.experiment.computing import ON_CPU, Computing
 from hpn.reproduction.experiments import Case, Experiment
 
 
@@ -56,7 +55,7 @@ def make_plan(
     seeds: Sequence[int],
     runs: Path,
     data_root: Path | None,
-    computing: Computing = ON_CPU,
+    device: str = "cpu",
     only: str | None = None,
 ) -> Plan:
     """Find out what the experiments need.
@@ -67,7 +66,7 @@ def make_plan(
         seeds: The seeds.
         runs: Folder with the run folders.
         data_root: Folder with the data.
-        computing: Where and how learners compute; by default on the CPU.
+        device: Where learners compute.
         only: Method or preset that cases must have; by default all cases.
 
     Raises:
@@ -95,7 +94,7 @@ def make_plan(
                 config = with_cell(base, case.cell, case.settings)
                 folder = runs / config.default_folder().name
                 name = f"{Path(dataset).stem} {case}"
-                cell = CellRun(config, folder, seeds, data_root, graph, name, case.views, computing)
+                cell = CellRun(config, folder, seeds, data_root, graph, name, case.views, device)
                 found = cells.setdefault(folder, cell)
                 found.views |= case.views
                 members.append((case, folder))

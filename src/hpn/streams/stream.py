@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -24,15 +24,6 @@ KEPT = 1 << 29
 """Entries of edges in the views that are kept to be used again."""
 EDGES_AT_ONCE = 1 << 20
 """Edges looked at at once while a view is cut, which bounds the memory."""
-
-
-Arrays = tuple[np.ndarray, ...]
-Share = Callable[[int, Callable[[int], Arrays]], list[Arrays]]
-
-
-def make_all(count: int, make: Callable[[int], Arrays]) -> list[Arrays]:
-    """Make so many parts, here."""
-    return [make(number) for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +53,6 @@ class TaskStream:
         edges: ``within`` (a task's view has its own nodes and the edges among them) or ``seen`` (also
             all nodes of earlier tasks and the edges to and among them).
         seed: Draws seeded splits and the numbering of nodes in views.
-        share: Makes the parts of a large view; several processes with the same stream may divide them.
 
     Example:
         >>> from hpn.datasets import load_dataset
@@ -86,7 +76,6 @@ class TaskStream:
         scenario: Scenario = "task",
         edges: Edges = "within",
         seed: int = 0,
-        share: Share = make_all,
     ) -> None:
         plan = plan_tasks(graph, tasks, classes_per_task)
         self.classes = plan.tasks
@@ -95,7 +84,6 @@ class TaskStream:
         self.edges = edges
         self.seed = seed
         self._graph = graph
-        self._share = share
         self._split = split_nodes(graph, plan.tasks, seed)
         self._task_of = _task_of_node(graph, plan.tasks)
         generator = torch.Generator().manual_seed(seed)
@@ -237,11 +225,9 @@ class TaskStream:
         owner = self._task_of.numpy() if are_mixed and self.edges == "within" else None
         first = indptr[rows]
         count = indptr[rows + 1] - first
-        parts = _cut_evenly(count, EDGES_AT_ONCE)
 
-        def look_at(number: int) -> tuple[np.ndarray, np.ndarray]:
+        def look_at(part: slice) -> tuple[np.ndarray, np.ndarray]:
             """How many edges each node of a part has in view, and where they lead."""
-            part = parts[number]
             ends = np.cumsum(count[part])
             # Entry e of a node sits at its start + (e - the entries of the nodes before it).
             entry = np.repeat(first[part] - ends + count[part], count[part])
@@ -257,7 +243,7 @@ class TaskStream:
             kept = np.diff(kept, prepend=0)
             return kept, _sort_rows(kept, place[keep])
 
-        found = self._share(len(parts), look_at)
+        found = [look_at(part) for part in _cut_evenly(count, EDGES_AT_ONCE)]
         kept = np.concatenate([part for part, _ in found])
         indices = np.concatenate([part for _, part in found])
         return torch.from_numpy(np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])), torch.from_numpy(

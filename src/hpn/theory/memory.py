@@ -7,7 +7,7 @@ With :math:`S(d, t)` the size of the largest spherical code of dimension :math:`
     n_A \le (l_a + l_r)\, S(d, t_A) \qquad n_N \le S(d, t_N) \qquad n_C \le S(d, t_C)
 
 The factor counts one code for each extractor. Here the atomic prototypes of all extractors are a single code
-(:class:`hpn.nn.prototypes.PrototypeBook`), so :math:`n_A \le S(d, t_A)` holds as well: ``in_one_set``.
+(:class:`hpn.nn.hpn.codebook.Codebook`), so :math:`n_A \le S(d, t_A)` holds as well: ``in_one_set``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hpn.datasets.sparse import select_rows
 from hpn.errors import ConfigError
-from hpn.nn.network import PrototypeNetwork
+from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import GraphView, Query, TaskStream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two
 
@@ -44,9 +44,6 @@ class PrototypeLearner(Protocol):
 
     def is_certified(self, task: int) -> bool:
         """Whether all that the answers about a task depend on is as it was."""
-
-    def settings(self) -> Any:
-        """Every hyper-parameter; without ``retention`` among them, retention is certified."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,7 @@ class RetentionStudy:
     def report(self) -> RetentionReport:
         """All that was found so far."""
         return RetentionReport(
-            retention=getattr(self.learner.settings(), "retention", "certified"),
+            retention=getattr(self.learner, "retention", "certified"),
             theorem=None if self._trained_network() is None else tuple(self._theorem),
             changes=tuple(self._changes),
             proofs=tuple(self._proofs),
@@ -261,7 +258,7 @@ class RetentionStudy:
             network.atomic_prototypes.threshold,
             *features,
             neighbors_stay=stay,
-            slots_are_nodes=self.learner.settings().slots == "drawn",
+            slots_are_nodes=getattr(self.learner, "slots", None) == "drawn",
         )
 
 
@@ -281,7 +278,7 @@ def _count_touched(before: Tensor, now: Tensor) -> int:
 
 
 def _count_rematched(network: PrototypeNetwork, before: Tensor, now: Tensor) -> int:
-    dim, (atomic, *above) = network.dim, (book.threshold for book in network.books_in_use)
+    dim, (atomic, *above) = network.dim, (book.threshold for book in network.codebooks)
     num_slots = before.shape[1] // dim - len(above)
     thresholds = torch.tensor([atomic] * num_slots + above, dtype=torch.float64)
     size = max(1, VECTORS_AT_ONCE // len(thresholds))

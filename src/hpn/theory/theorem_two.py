@@ -43,10 +43,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from hpn.errors import ConfigError
-from hpn.nn.network import PrototypeNetwork
+from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.theory.task_distance import task_distance
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -208,7 +209,7 @@ def check_theorem_two(
     Raises:
         ConfigError: If the network's extractors, or the features, do not fit or are not finite.
     """
-    num_node, num_features, dim = network.node_extractors.shape
+    num_features, dim = network.node_extractors[0].shape
     if x_before.shape[1] != num_features:
         raise ConfigError(
             f"nodes have {x_before.shape[1]:,} features, but the extractors are for {num_features:,}; "
@@ -217,7 +218,7 @@ def check_theorem_two(
     return TheoremTwo(
         num_features=num_features,
         dim=dim,
-        num_node_extractors=num_node,
+        num_node_extractors=len(network.node_extractors),
         num_structure_extractors=len(network.structure_extractors),
         threshold=threshold,
         distance=task_distance(x_before, x_after),
@@ -234,8 +235,8 @@ def extractor_blocks(network: PrototypeNetwork) -> list[Tensor]:
         - first: ``[num_extractors * dim, num_features]``
         - others: ``[dim, num_features]``
     """
-    node, structure = (bank.detach().transpose(1, 2) for bank in network.extractors)
-    return [node.flatten(0, 1), *structure.unbind()]
+    node = torch.cat([matrix.detach().t() for matrix in network.node_extractors])
+    return [node, *(matrix.detach().t() for matrix in network.structure_extractors)]
 
 
 def smallest_eigenvalue(blocks: Iterable[Tensor]) -> float:

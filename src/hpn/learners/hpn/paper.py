@@ -1,42 +1,118 @@
-"""Hierarchical prototype networks (Zhang, Song and Tao, IEEE TPAMI 2023).
+"""Hierarchical prototype networks as the paper has them (Zhang, Song and Tao, IEEE TPAMI 2023).
 
-Linear extractors turn a node and its neighbourhood into atomic embeddings; each is matched to a prototype
-on the unit sphere or founds one; matched prototypes are composed into a node-level and a class-level
-prototype, and a classifier sees all three. Each task has extractors of its own, and what earlier tasks use
-stays.
+Algorithm 1, with the numbers of the equations in Section 3::
 
-Where the code departs from the paper, or decides what the paper leaves open, docs/hpn.md says so.
+    for each task:                                       fit_task
+        get the nodes, edges and features of the task    _inputs        N_sub, before Eq. 2
+        select extractors                                _select        Eq. 5
+        compute L = HPN(nodes, features, edges)          _loss          Eq. 1-4, 6-13
+        optimise L                                       _run_epoch
+
+Where the code departs from the paper, or decides what the paper leaves open, docs/hpn.md states it.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
 
+from hpn.datasets.sparse import stack_rows, to_csr
 from hpn.errors import ConfigError
 from hpn.learners.base import Observer, Progress, State
-from hpn.learners.hpn.accounts import HPNAccounts
-from hpn.learners.hpn.reading import Reader
-from hpn.learners.hpn.slots import make_slots, most_similar
-from hpn.learners.hpn.steps import Lesson
-from hpn.learners.hpn.training import Trace, Training
-from hpn.nn.device import CPU, to_device
-from hpn.nn.network import PrototypeNetwork, Selection
+from hpn.learners.hpn.presets import HPN, Count, Distance, Rate
+from hpn.nn.device import CPU
+from hpn.nn.encoder import Features, is_csr, see
+from hpn.nn.hpn.codebook import Codebook, unit
+from hpn.nn.hpn.extractors import Inputs
+from hpn.nn.hpn.losses import directions, total_loss
+from hpn.nn.hpn.network import Levels, Output, PrototypeNetwork
+from hpn.nn.hpn.sampling import NeighborSampler
+from hpn.params import OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Task
+from hpn.theory.memory import LEVELS, MemoryBound
 
 LOGGER = logging.getLogger(__name__)
+
+DIVERGENCE_EVERY = 10
+"""L_div depends on no batch and costs more than one: it counts tenfold in every tenth step."""
 SHARPNESS = 10.0
 """How firmly the likeliest task is believed when none is given."""
+QUERY_TURN = 1 << 32
+"""The round of drawn neighbours that queries see; no training round gets there."""
+NODES_AT_ONCE = 8192
+"""Nodes answered at once, and covered at once, which bounds memory."""
+THRESHOLDS = OneOf(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+"""What the paper chooses t_A, t_N and t_C from, by validation."""
 
 
-class PaperHPN(HPNAccounts):
+@dataclass(frozen=True)
+class Selection:
+    """What a task uses.
+
+    Args:
+        node: Its node extractors.
+        structure: Its structure extractors.
+        visible: Prototypes of each level that existed when it was learned.
+        lengths: Usual length of its atomic embeddings, one per slot.
+    """
+
+    node: tuple[int, ...]
+    structure: tuple[int, ...]
+    visible: tuple[int, ...] = ()
+    lengths: tuple[float, ...] = ()
+
+
+class PaperHPN(HPN):
     """Prototypes on three levels, over linear extractors of a node and its neighbourhood.
 
-    See :class:`hpn.learners.HPN` for the arguments.
+    ====================  ==============================
+    paper                 here
+    ====================  ==============================
+    l_a = l_r             ``num_extractors``
+    l_a' = l_r'           ``num_selected``
+    d_a = d_n = d_c       ``dim``
+    t_A, t_N, t_C         ``threshold_atomic``, ``threshold_node``, ``threshold_class``
+    h, k_1, ..., k_h      ``drawn``
+    α, β                  ``alpha``, ``beta``
+    ====================  ==============================
+
+    Args:
+        preset: ``paper``.
+        num_extractors: Node extractors, and structure extractors, in all.
+        num_selected: Extractors of each kind that a task uses.
+        dim: Dimension of every level.
+        threshold_atomic: Cosine distance within which an embedding belongs to an atomic prototype.
+        threshold_node: The same on the node level.
+        threshold_class: The same on the class level.
+        levels: Levels in the representation: ``A``, ``AN`` or ``ANC``.
+        slots: What structure extractors see: ``drawn`` neighbours, or the ``means`` over hop 1, 2, … up to
+            ``hops``.
+        drawn: Neighbours drawn from hop 1, hop 2, …, as in ``5,7``.
+        hops: The farthest hop of ``means``.
+        selection: ``reserve`` (unused extractors while there are any, then the most similar) or
+            ``similarity`` (always those whose embeddings are closest to the prototypes, Eq. 5).
+        retention: ``paper`` (later tasks may move what earlier ones use) or ``certified`` (never: with the
+            task given, its predictions stay bit-identical).
+        use_cls: Whether the classification loss is used.
+        alpha: Weight of the divergence loss; 0 switches it off.
+        beta: Weight of the distance loss; 0 switches it off.
+        epochs: Passes over each task, warm-up included.
+        warmup_epochs: Passes before there are prototypes.
+        late_epoch: From this pass on, prototypes learn at ``lr_prototypes_late``.
+        lr: Learning rate of extractors and layers in the warm-up.
+        lr_refine: The same afterwards.
+        lr_prototypes: Learning rate of prototypes.
+        lr_prototypes_late: The same from ``late_epoch`` on.
+        batch_size: Nodes of a step.
+        seed: Draws initial weights, batches and neighbours.
 
     Attributes:
         network_: Extractors, prototypes and layers.
@@ -47,146 +123,364 @@ class PaperHPN(HPNAccounts):
         >>> from hpn.datasets import load_dataset
         >>> from hpn.streams import TaskStream
         >>> stream = TaskStream(load_dataset("digits"))
-        >>> learner = PaperHPN(preset="paper").fit_task(stream.task(0)).fit_task(stream.task(1))
+        >>> learner = PaperHPN().fit_task(stream.task(0)).fit_task(stream.task(1))
         >>> query, key = stream.query(task=0, after=1, evaluate="oracle")
         >>> (learner.predict(query) == key.y).float().mean() > 0.95
         tensor(True)
     """
 
-    shares_batches: ClassVar[bool] = True
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {
+        "threshold_atomic": THRESHOLDS,
+        "threshold_node": THRESHOLDS,
+        "threshold_class": THRESHOLDS,
+    }
 
+    network_: PrototypeNetwork
+    selections_: list[Selection]
     certificates_: list[str]
-    _trace: Trace
+    epoch_: int
 
-    def effective_params(self) -> dict[str, Any]:
-        """Hyper-parameters by name, seed aside, with what the preset stands for written out."""
-        return {"preset": self.preset, **asdict(self.settings())}
+    def __init__(
+        self,
+        *,
+        preset: Literal["paper"] = "paper",
+        num_extractors: Count = 22,
+        num_selected: Count = 1,
+        dim: Count = 16,
+        threshold_atomic: Distance = 0.3,
+        threshold_node: Distance = 0.3,
+        threshold_class: Distance = 0.4,
+        levels: Levels = "ANC",
+        slots: Literal["drawn", "means"] = "drawn",
+        drawn: Annotated[str, Field(pattern=r"^[1-9]\d*(,[1-9]\d*)*$")] = "5,7",
+        hops: Count = 2,
+        selection: Literal["similarity", "reserve"] = "reserve",
+        retention: Literal["paper", "certified"] = "paper",
+        use_cls: bool = True,
+        alpha: Rate = 1.0,
+        beta: Rate = 1.0,
+        epochs: Annotated[int, Field(ge=0)] = 90,
+        warmup_epochs: Annotated[int, Field(ge=0)] = 35,
+        late_epoch: Annotated[int, Field(ge=0)] = 85,
+        lr: Rate = 0.1,
+        lr_refine: Rate = 0.001,
+        lr_prototypes: Rate = 0.1,
+        lr_prototypes_late: Rate = 0.01,
+        batch_size: Count = 100,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.preset = preset
+        self.num_extractors = num_extractors
+        self.num_selected = num_selected
+        self.dim = dim
+        self.threshold_atomic = threshold_atomic
+        self.threshold_node = threshold_node
+        self.threshold_class = threshold_class
+        self.levels = levels
+        self.slots = slots
+        self.drawn = drawn
+        self.hops = hops
+        self.selection = selection
+        self.retention = retention
+        self.use_cls = use_cls
+        self.alpha = alpha
+        self.beta = beta
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.late_epoch = late_epoch
+        self.lr = lr
+        self.lr_refine = lr_refine
+        self.lr_prototypes = lr_prototypes
+        self.lr_prototypes_late = lr_prototypes_late
+        self.batch_size = batch_size
+        if num_selected > num_extractors:
+            raise ConfigError(f"num_selected = {num_selected} is more than num_extractors = {num_extractors}")
 
-    @torch.no_grad()
-    def represent(self, query: Query) -> Tensor | None:
-        """The prototypes of all levels, concatenated, as the task asked about sees the nodes."""
-        if query.task is None:
-            return None
-        return self._reader(query.task).see(query.graph, query.nodes)[0].representation
-
-    def is_certified(self, task: int) -> bool:
-        """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
-        return self._certificate(task) == self.certificates_[task]
-
-    def _arrive(self, task: Task) -> None:
-        s = self.settings()
-        if s.num_selected > s.num_extractors:
-            raise ConfigError(
-                f"num_selected = {s.num_selected} is more than num_extractors = {s.num_extractors}"
-            )
-        super()._arrive(task)
+    # Algorithm 1
 
     def _learn(self, task: Task, observer: Observer) -> None:
-        s = self.settings()
-        if not hasattr(self, "_trace"):
+        if not hasattr(self, "epoch_"):  # otherwise a loaded state goes on in the middle of a task
             self._begin(task)
-        training = Training(
-            s,
-            self.network_,
-            self.selections_[-1],
-            self._lesson(task),
-            task.index,
-            moves_extractors=not self._is_frozen(self.selections_[-1]),
-            moves_layers=s.retention == "paper" or task.index == 0,
-            is_first=task.index == 0,
-            trace=self._trace,
-            processes=self.processes,
-        )
-        training.start()
-        while self._trace.epoch < s.epochs:
-            loss = training.run_epoch()
-            self._step_done(observer, Progress(task.index, self._trace.epoch, s.epochs, {"loss": loss}))
-        self._finish(training)
+        data = self._prepare(task)
+        while self.epoch_ < self.epochs:
+            loss = self._run_epoch(data)
+            self.epoch_ += 1
+            self._step_done(observer, Progress(task.index, self.epoch_, self.epochs, {"loss": loss}))
+        self._finish(data)
 
     def _begin(self, task: Task) -> None:
         """Make or widen the network, and select extractors."""
-        if task.index > 0:
-            self.network_.cpu()  # whatever a seed draws is drawn there
-        else:
+        if task.index == 0:
             self.network_ = self._new_network(self._num_outputs())
-            # Not used: keeps the random numbers, and so the results, of earlier versions.
-            torch.randn(self.network_.dim, self.network_.dim, device=CPU)
             self.selections_, self.certificates_ = [], []
-        self.network_.grow_head(self._num_outputs())
-        selection = self._select(task)
-        self.selections_.append(self.processes.lead(lambda: selection))
+        self.network_.cpu().grow_head(self._num_outputs())  # whatever a seed draws is drawn there
+        self.selections_.append(self._select(task))
         self.network_.to(self.device)
-        self.processes.align(list(self.network_.parameters()))
-        self._trace = Trace()
+        self.epoch_ = 0
 
     def _select(self, task: Task) -> Selection:
-        """Choose the extractors of a task, once, from its training nodes."""
-        s = self.settings()
-        free = [[number for number in range(s.num_extractors) if number not in used] for used in self._used()]
-        has_room = all(len(numbers) >= s.num_selected for numbers in free)
-        if task.index == 0 or (s.selection == "reserve" and has_room):
-            return Selection(tuple(free[0][: s.num_selected]), tuple(free[1][: s.num_selected]))
-        if s.selection == "reserve":
+        """Choose the extractors of a task from its training nodes, once (Eq. 5)."""
+        free = [[at for at in range(self.num_extractors) if at not in used] for used in self._used()]
+        has_room = all(len(numbers) >= self.num_selected for numbers in free)
+        if task.index == 0 or (self.selection == "reserve" and has_room):
+            return Selection(*(tuple(numbers[: self.num_selected]) for numbers in free))
+        if self.selection == "reserve":
             LOGGER.warning(
                 "task %d shares the extractors of earlier tasks, because all %d are in use; "
                 "a larger num_extractors would give it its own",
                 task.index,
-                s.num_extractors,
+                self.num_extractors,
             )
-        slots = make_slots(s, task.graph, task.train, self.seed, first_round=0)
-        return most_similar(s, self.network_, slots)
+        return self._most_similar(self._inputs(task.graph, task.train)(0))
 
-    def _lesson(self, task: Task) -> Lesson:
-        s = self.settings()
+    @torch.no_grad()
+    def _most_similar(self, inputs: Inputs) -> Selection:
+        r"""The extractors whose embeddings are closest to the atomic prototypes (Eq. 5).
+
+        .. math:: \mathrm{SimMAX}_i = \max_{p \in P_A} \cos(e_i, p)
+
+        averaged over nodes and, for structure extractors, over neighbours.
+        """
+        network, total = self.network_, torch.zeros(2, self.num_extractors, device=CPU)
+        for rows in torch.split(torch.arange(len(inputs)), 256):
+            atomic = inputs.embed(rows, list(network.node_extractors), list(network.structure_extractors))
+            _, cosine = network.atomic_prototypes.match(unit(atomic.reshape(-1, self.dim)))
+            cosine = cosine.view(len(rows), -1, self.num_extractors).cpu()
+            total[0] += cosine[:, 0].sum(dim=0)
+            total[1] += cosine[:, 1:].mean(dim=1).sum(dim=0)
+        node, structure = total.topk(self.num_selected).indices.sort(dim=1).values.tolist()
+        return Selection(tuple(node), tuple(structure))
+
+    def _inputs(self, graph: GraphView, nodes: Tensor) -> Callable[[int], Inputs]:
+        """What extractors see of some nodes, by round of drawn neighbours."""
+        if self.slots == "drawn":
+            sampler = NeighborSampler(graph.indptr, graph.indices, nodes, self._counts, self.seed)
+            inputs = Inputs(graph, nodes.unsqueeze(1))
+            return lambda turn: inputs.redraw(sampler.draw(turn))
+        hops, count = range(self.hops + 1), len(nodes)
+        means = stack_rows([_as_tensor(see(graph).smoothed(hop, nodes.numpy())) for hop in hops])
+        index = torch.arange(count).unsqueeze(1) + count * torch.arange(len(hops))
+        inputs = Inputs(means, index)
+        return lambda _: inputs
+
+    def _prepare(self, task: Task) -> _TrainingData:
+        """Collect what the epochs of a task need."""
+        selection, network = self.selections_[-1], self.network_
+        kinds = (network.node_extractors, selection.node), (network.structure_extractors, selection.structure)
+        chosen = [[every[at] for at in numbers] for every, numbers in kinds]
+        others = [[part for at, part in enumerate(every) if at not in numbers] for every, numbers in kinds]
         rivals = next(group for group in self._groups() if group[-1] == task.index)
         classes = self._classes_of(rivals)
-        own = torch.tensor(classes, device=CPU)
-        rounds = max(1, s.epochs)
-        return Lesson(
-            slots=make_slots(s, task.graph, task.train, self.seed, rounds, first_round=0),
-            target=(task.train_y.unsqueeze(1) == own).int().argmax(dim=1),
-            val=make_slots(s, task.graph, task.val, self.seed),
-            val_target=(task.val_y.unsqueeze(1) == own).int().argmax(dim=1),
-            columns=torch.tensor(self._columns(classes), device=CPU),
+        columns = self._columns(classes)
+        return _TrainingData(
+            task=task.index,
+            inputs=self._inputs(task.graph, task.train),
+            node=chosen[0],
+            structure=chosen[1],
+            extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
+            moves_extractors=self.retention == "paper" or not self._shares_extractors(),
+            target=(task.train_y.unsqueeze(1) == torch.tensor(classes)).int().argmax(dim=1),
+            columns=None if columns == list(range(network.head.out_features)) else columns,
         )
 
-    def _finish(self, training: Training) -> None:
-        """Remember what the task uses, and let none of it be moved if retention is certified."""
-        usual = training.finish()
-        if self.settings().retention == "certified":
-            for book in self.network_.books:
-                book.freeze()
-        atomic, on_nodes, on_classes = (len(book) for book in self.network_.books)
-        visible = (atomic, on_nodes, on_classes)
-        self.selections_[-1] = replace(self.selections_[-1], visible=visible, lengths=tuple(usual.tolist()))
-        self.certificates_.append(self._certificate(training.task))
-        del self._trace
+    def _run_epoch(self, data: _TrainingData) -> float:
+        """Optimise the loss in one pass over the training nodes; returns its mean."""
+        network, inputs = self.network_, data.inputs(self.epoch_)
+        uses_prototypes = self.epoch_ >= self.warmup_epochs
+        optimizer = self._optimizer(data)
+        order = torch.randperm(len(inputs), device=CPU)
+        total, output = 0.0, None
+        for number, rows in enumerate(torch.split(order, self.batch_size)):
+            step = self.epoch_ * -(-len(order) // self.batch_size) + number
+            atomic = inputs.embed(rows, data.node, data.structure)  # Eq. 1-3
+            output = network(
+                atomic, task=data.task if uses_prototypes else None, use_prototypes=uses_prototypes
+            )
+            loss = self._loss(data, output, rows, step)
+            optimizer.zero_grad()
+            if loss.requires_grad:
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            total += loss.item() * len(rows)
+        if uses_prototypes and output is not None:
+            self._refine(output, data.task)
+        return total / max(len(inputs), 1)
+
+    def _loss(self, data: _TrainingData, output: Output, rows: Tensor, step: int) -> Tensor:
+        """The loss of Eq. 13 for a batch."""
+        return total_loss(
+            output.logits if data.columns is None else output.logits[:, data.columns],
+            data.target[rows].to(output.logits.device),
+            output.embeddings,
+            output.matched,
+            data.extractors,
+            use_cls=self.use_cls,
+            alpha=self.alpha * DIVERGENCE_EVERY if step % DIVERGENCE_EVERY == 0 else 0.0,
+            beta=self.beta,
+        )
+
+    def _optimizer(self, data: _TrainingData) -> torch.optim.Optimizer:
+        """Gradient descent on what the task may move; without momentum, so it can be made again at any time.
+
+        Shared layers cool down once, with the first task; the extractors of each task with it.
+        """
+        is_warm = self.epoch_ < self.warmup_epochs
+        is_first = data.task == 0
+        extractors = [*data.node, *data.structure]
+        layers = list(self.network_.layers.parameters())
+        for parameter in extractors:
+            parameter.requires_grad_(data.moves_extractors)
+        for parameter in layers:
+            parameter.requires_grad_(self.retention == "paper" or is_first)
+        rates = (self.lr if is_warm else self.lr_refine, self.lr if is_warm and is_first else self.lr_refine)
+        groups = [{"params": part, "lr": lr} for part, lr in zip((extractors, layers), rates, strict=True)]
+        return torch.optim.SGD(groups, fused=True)
+
+    def _refine(self, output: Output, task: int) -> None:
+        """Move prototypes by the gradients of an epoch, and restore cover and packing.
+
+        Once per epoch, because every move may break the two and has to be checked.
+        """
+        rate = self.lr_prototypes if self.epoch_ < self.late_epoch else self.lr_prototypes_late
+        for codebook, embeddings in zip(self.network_.codebooks, output.embeddings, strict=True):
+            if codebook.storage.grad is not None:
+                codebook.storage.grad[: codebook.num_frozen] = 0.0
+                torch.optim.SGD([codebook.storage], lr=rate).step()
+                codebook.storage.grad = None
+            codebook.refine(embeddings, task)
+
+    @torch.no_grad()
+    def _finish(self, data: _TrainingData) -> None:
+        """Cover every training node, and note what the task uses."""
+        inputs, lengths = data.inputs(max(self.epoch_ - 1, 0)), torch.zeros(self._num_slots)
+        for rows in torch.split(torch.arange(len(inputs)), NODES_AT_ONCE):
+            atomic = inputs.embed(rows, data.node, data.structure)
+            self.network_(atomic, task=data.task)
+            lengths += torch.linalg.vector_norm(atomic, dim=2).sum(dim=0).cpu()
+        for codebook in self.network_.codebooks:
+            if self.retention == "certified":
+                codebook.freeze()
+        self.selections_[-1] = replace(
+            self.selections_[-1],
+            visible=tuple(len(codebook) for codebook in self.network_.codebooks),
+            lengths=tuple((lengths / max(len(inputs), 1)).tolist()),
+        )
+        self.certificates_.append(self._certificate(data.task))
+        del self.epoch_
+
+    # Answers
 
     def _scores(self, query: Query) -> Tensor:
-        groups = self._answering(query)
+        groups = self._groups() if query.task is None else [[query.task]]
         by_class: dict[int, Tensor] = {}
         for group in groups:
-            classes = self._classes_of(group)
-            scores, familiarity = self._task_scores(query.graph, query.nodes, group[-1], classes)
+            classes = self._classes_of(group) if query.task is None else self.tasks_[query.task]
+            scores, familiarity = self._answer(query.graph, query.nodes, group[-1], classes)
             if len(groups) > 1:
                 scores = scores + SHARPNESS * familiarity.unsqueeze(1)
             for label, column in zip(classes, scores.unbind(dim=1), strict=True):
                 by_class[label] = torch.logaddexp(by_class[label], column) if label in by_class else column
         return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
 
-    def _answering(self, query: Query) -> list[list[int]]:
-        """Groups of tasks that answer a query, each as far as it is familiar with a node."""
-        return self._groups() if query.task is None else [[query.task]]
+    @torch.no_grad()
+    def represent(self, query: Query) -> Tensor | None:
+        """The prototypes of all levels, concatenated, as the task asked about sees the nodes (Eq. 11)."""
+        if query.task is None:
+            return None
+        inputs = self._inputs(query.graph, query.nodes)(QUERY_TURN)
+        return self._see(inputs, None, self.selections_[query.task])[0].representation
 
-    def _task_scores(
-        self, graph: GraphView, nodes: Tensor, task: int, classes: Classes | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of a task's classes, and how much a node looks like one of its nodes."""
-        columns = self._columns(self.tasks_[task] if classes is None else classes)
-        return self._reader(task).answer(graph, nodes, columns)
+    def is_certified(self, task: int) -> bool:
+        """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
+        return self._certificate(task) == self.certificates_[task]
 
-    def _reader(self, task: int) -> Reader:
-        return Reader(self.settings(), self.network_, self.selections_[task], self.seed, self.processes)
+    @torch.no_grad()
+    def _answer(self, graph: GraphView, nodes: Tensor, task: int, classes: Classes) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of classes, and how much each node looks like a node of the task.
+
+        The latter is the cosine to the prototypes, times the length of the embedding relative to the task's.
+        """
+        inputs, selection = self._inputs(graph, nodes)(QUERY_TURN), self.selections_[task]
+        head, columns = self.network_.head, self._columns(classes)
+        usual = torch.tensor(selection.lengths, device=head.weight.device).clamp_min(1e-12)
+        found = [torch.zeros(0, len(columns) + 1)]
+        for rows in torch.split(torch.arange(len(nodes)), NODES_AT_ONCE):
+            output, atomic = self._see(inputs, rows, selection)
+            # Only these columns are multiplied: with more of them, the last bits could come out differently.
+            logits = F.linear(output.representation, head.weight[columns], head.bias[columns])
+            length = (torch.linalg.vector_norm(atomic, dim=2) / usual).clamp_max(1.0)
+            familiarity = (output.cosines[0].view_as(length) * length).mean(dim=1, keepdim=True)
+            found.append(torch.cat([logits.log_softmax(dim=1), familiarity], dim=1).cpu())
+        answers = torch.cat(found)
+        return answers[:, :-1], answers[:, -1]
+
+    def _see(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Output, Tensor]:
+        network = self.network_
+        node = [network.node_extractors[at] for at in selection.node]
+        structure = [network.structure_extractors[at] for at in selection.structure]
+        atomic = inputs.embed(rows, node, structure)
+        visible = selection.visible if self.retention == "certified" else None
+        return network(atomic, visible=visible), atomic
+
+    # Sizes and state
+
+    @property
+    def codebooks(self) -> dict[str, Codebook]:
+        """The prototypes of each level in use, which :func:`hpn.check_run` looks at."""
+        return dict(zip(LEVELS, self.network_.codebooks, strict=False))
+
+    @property
+    def prototype_counts(self) -> dict[str, int]:
+        """Prototypes of each level."""
+        return {level: len(codebook) for level, codebook in self.codebooks.items()}
+
+    @property
+    def prototype_bounds(self) -> dict[str, int]:
+        """The most prototypes of each level that any stream could lead to (Theorem 1)."""
+        most = self.memory_bound.prototypes
+        return {level: most[level] for level in LEVELS[: len(self.levels)]}
+
+    @property
+    def memory_bound(self) -> MemoryBound:
+        """Theorem 1 for these hyper-parameters; before the first task, without the extractors."""
+        thresholds = (self.threshold_atomic, self.threshold_node, self.threshold_class)
+        return MemoryBound(self.dim, thresholds, self.num_extractors, getattr(self, "num_features_", 0))
+
+    @property
+    def num_parameters(self) -> int:
+        """Extractors in use, prototypes, and the shared layers."""
+        return self._count_numbers(sum(map(len, self._used())), sum(self.prototype_counts.values()))
+
+    @property
+    def parameter_bound(self) -> int:
+        """Every extractor, as many prototypes as fit, and the shared layers (with the head as it is)."""
+        return self._count_numbers(2 * self.num_extractors, sum(self.prototype_bounds.values()))
+
+    @property
+    def num_stored(self) -> int:
+        """What must be kept between tasks; extractors that no task uses yet are what the seed draws."""
+        num_unused = 2 * self.num_extractors - sum(map(len, self._used()))
+        return super().num_stored - num_unused * self.num_features_ * self.dim
+
+    def _count_numbers(self, num_extractors: int, num_prototypes: int) -> int:
+        layers = sum(parameter.numel() for parameter in self.network_.layers.parameters())
+        return (num_extractors * self.num_features_ + num_prototypes) * self.dim + layers
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """Neighbours drawn from each hop, the nearest first."""
+        return tuple(int(word) for word in self.drawn.split(","))
+
+    @property
+    def _num_slots(self) -> int:
+        """Atomic embeddings of a node."""
+        return self.num_selected * (1 + (sum(self._counts) if self.slots == "drawn" else self.hops))
+
+    def _used(self) -> tuple[set[int], set[int]]:
+        """Node and structure extractors that a task uses."""
+        node = {number for selection in self.selections_ for number in selection.node}
+        return node, {number for selection in self.selections_ for number in selection.structure}
 
     def _groups(self) -> list[list[int]]:
         """Tasks that see nodes through the same extractors, and so compete in one head where that grows."""
@@ -196,17 +490,14 @@ class PaperHPN(HPNAccounts):
             groups.setdefault(key, []).append(task)
         return list(groups.values())
 
-    def _classes_of(self, tasks: list[int]) -> Classes:
+    def _classes_of(self, tasks: Sequence[int]) -> Classes:
         return tuple(dict.fromkeys(label for task in tasks for label in self.tasks_[task]))
 
-    def _is_frozen(self, selection: Selection) -> bool:
-        """Whether an extractor of the selection belongs to an earlier task that must not change."""
-        if self.settings().retention == "paper":
-            return False
-        earlier = [other for other in self.selections_ if other is not selection]
+    def _shares_extractors(self) -> bool:
+        """Whether an extractor of the task at hand belongs to an earlier one as well."""
+        own, earlier = self.selections_[-1], self.selections_[:-1]
         return any(
-            set(selection.node).intersection(other.node)
-            or set(selection.structure).intersection(other.structure)
+            set(own.node).intersection(other.node) or set(own.structure).intersection(other.structure)
             for other in earlier
         )
 
@@ -214,21 +505,23 @@ class PaperHPN(HPNAccounts):
         return max(len(task) for task in self.tasks_) if self._has_shared_head else len(self.classes_)
 
     def _new_network(self, num_outputs: int) -> PrototypeNetwork:
-        s = self.settings()
         with CPU:  # where weights are drawn, whatever the device
             return PrototypeNetwork(
                 self.num_features_,
                 num_outputs,
-                num_extractors=s.num_extractors,
-                num_slots=s.num_slots,
-                dim=s.dim,
-                thresholds=(s.threshold_atomic, s.threshold_node, s.threshold_class),
-                levels=s.levels,
+                num_extractors=self.num_extractors,
+                num_slots=self._num_slots,
+                dim=self.dim,
+                thresholds=(self.threshold_atomic, self.threshold_node, self.threshold_class),
+                levels=self.levels,
             )
 
     def _certificate(self, task: int) -> str:
         """Hash of every number that the predictions for ``task`` are computed from."""
-        return self.network_.digest(self.selections_[task], self._columns(self.tasks_[task]))
+        chosen = self.selections_[task]
+        return self.network_.digest(
+            chosen.node, chosen.structure, self._columns(self.tasks_[task]), chosen.visible
+        )
 
     def _state(self) -> State:
         state: State = {
@@ -236,14 +529,46 @@ class PaperHPN(HPNAccounts):
             "selections": [asdict(selection) for selection in self.selections_],
             "certificates": list(self.certificates_),
         }
-        return {**state, "trace": self._trace.state()} if hasattr(self, "_trace") else state
+        return {**state, "epoch": self.epoch_} if hasattr(self, "epoch_") else state
 
     def _load_state(self, state: State) -> None:
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
             self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
-        self.selections_ = [Selection.restore(entry) for entry in state["selections"]]
+        self.selections_ = [
+            Selection(**{name: tuple(value) for name, value in entry.items()})
+            for entry in state["selections"]
+        ]
         self.certificates_ = list(state["certificates"])
-        if "trace" in state:
-            self._trace = Trace(**to_device(state["trace"], self.device))
+        if "epoch" in state:
+            self.epoch_ = state["epoch"]
+
+
+@dataclass(frozen=True, eq=False)
+class _TrainingData:
+    """A task made ready for all its epochs.
+
+    Args:
+        task: Its number.
+        inputs: What extractors see of its training nodes, by round of drawn neighbours.
+        node: Its node extractors, which are parameters of the network.
+        structure: Its structure extractors.
+        extractors: For L_div, per kind, its extractors and the directions of all others.
+        moves_extractors: Whether they may be trained.
+        target: Which of the competing classes each training node has ``[num_train]``.
+        columns: Columns of the head that compete; ``None`` if all do.
+    """
+
+    task: int
+    inputs: Callable[[int], Inputs]
+    node: list[Tensor]
+    structure: list[Tensor]
+    extractors: list[tuple[list[Tensor], Tensor]]
+    moves_extractors: bool
+    target: Tensor
+    columns: list[int] | None
+
+
+def _as_tensor(layer: Features) -> Tensor:
+    return to_csr(layer) if is_csr(layer) else torch.from_numpy(np.ascontiguousarray(layer))

@@ -14,19 +14,22 @@ reasons.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Observer, Progress, State
 from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, Extractors, Plane
 from hpn.learners.hpn.memory import Labelled, Memory
-from hpn.learners.hpn.presets import HPN, SolvedSettings
+from hpn.learners.hpn.presets import HPN, Count, Distance, SolvedSettings
 from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
+from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import GraphView, Query, Task
 from hpn.theory.memory import LEVELS, MemoryBound
 
@@ -243,7 +246,17 @@ class SolvedHPN(HPN):
     P_A, P_N, P_C; t_A, t_N, t_C      ``planes`` of :class:`SolvedNetwork`; ``threshold_*``
     ================================  ================================================================
 
-    See :class:`hpn.learners.HPN` for the arguments.
+    Args:
+        preset: ``best``.
+        width: Random features of each bank of evidence; by default chosen by the number of nodes of the graph
+            that is learned first, see :meth:`SolvedSettings.fit_to`.
+        strength: Regularisation of least squares, as a multiple of the mean squared length of the encoded
+            training nodes.
+        balance: How much rare classes weigh; with 0 every node weighs the same, with 1 every class.
+        threshold_atomic: Cosine distance t_A within which evidence belongs to an atomic prototype.
+        threshold_node: The same on the node level, t_N.
+        threshold_class: The same on the class level, t_C.
+        seed: Draws random features.
 
     Attributes:
         network_: The network.
@@ -260,18 +273,38 @@ class SolvedHPN(HPN):
         True
     """
 
-    shares_batches: ClassVar[bool] = False
     folds: ClassVar[bool] = True
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {
+        "strength": LogRange(0.01, 1.0),
+        "balance": OneOf(0.0, 0.5, 0.75, 1.0),
+    }
 
     network_: SolvedNetwork
 
-    def settings(self) -> SolvedSettings:
-        """Every hyper-parameter: as given, else as the preset has it."""
-        return SolvedSettings(**self.given_params(SolvedSettings))
+    def __init__(
+        self,
+        *,
+        preset: Literal["best"] = "best",
+        width: Count | None = None,
+        strength: Annotated[float, Field(gt=0)] = 0.1,
+        balance: Annotated[float, Field(ge=0, le=1)] = 0.75,
+        threshold_atomic: Distance = 0.003,
+        threshold_node: Distance = 0.01,
+        threshold_class: Distance = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.preset = preset
+        self.width = width
+        self.strength = strength
+        self.balance = balance
+        self.threshold_atomic = threshold_atomic
+        self.threshold_node = threshold_node
+        self.threshold_class = threshold_class
 
-    def effective_params(self) -> dict[str, Any]:
-        """Hyper-parameters by name, seed aside, with what the preset stands for written out."""
-        return {"preset": self.preset, **vars(self.settings())}
+    def settings(self) -> SolvedSettings:
+        """What the network is made with."""
+        return SolvedSettings(**{name: getattr(self, name) for name in SolvedSettings.__dataclass_fields__})
 
     def is_certified(self, task: int) -> bool:
         """Whether all that answers with ``task`` given are made of is as it was when it was learned.
@@ -290,10 +323,6 @@ class SolvedHPN(HPN):
     def codebooks(self) -> dict[str, Plane]:
         """The prototypes of each level, which :func:`hpn.check_run` looks at."""
         return self.network_.planes
-
-    def _arrive(self, task: Task) -> None:
-        self.settings()  # refuses what does not apply
-        super()._arrive(task)
 
     def _learn(self, task: Task, observer: Observer) -> None:
         if task.index == 0:

@@ -1,0 +1,262 @@
+r"""One level of prototypes: unit vectors that cover what was seen and stay apart (Eq. 6, 7, 9 and 10).
+
+With the threshold :math:`t`, a cosine distance, a codebook keeps two properties after every growth and every
+refinement, where :math:`E` are the embeddings shown last:
+
+.. math::
+    \text{cover:}\quad \forall e \in E\; \exists p \in P: \cos(e, p) \ge 1 - t
+    \qquad
+    \text{packing:}\quad \forall p \ne q \in P: \cos(p, q) < 1 - t
+
+Packing makes the prototypes a spherical code, so their number is bounded whatever comes (Theorem 1). The
+paper writes the test as :math:`\cos \ge t_A`; its theorem and its study of the threshold need the distance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+AT_ONCE = 512
+"""Candidates compared with each other at once, which bounds the memory of growth."""
+
+ROUNDING = 1e-5
+"""More than any rounding error of a cosine in single precision."""
+
+OFFSET = 1e-10
+"""Added to the first entry of vectors before they are scaled, so that a zero vector has a direction."""
+
+DEBUG = bool(os.environ.get("HPN_DEBUG"))
+"""Whether both properties are checked after every change (slow); from the environment variable."""
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Scale rows to length 1; a zero row becomes the first axis.
+
+    Example:
+        >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
+    """
+    vectors = vectors + _offset(vectors.shape[-1], vectors.device)
+    scaled: Tensor = vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return scaled
+
+
+@lru_cache
+def _offset(dim: int, device: torch.device) -> Tensor:
+    return OFFSET * torch.eye(1, dim, device=device)
+
+
+class Codebook(nn.Module):
+    """The prototypes of one level, the oldest first.
+
+    The first ``num_frozen`` never move and are never merged. Storage doubles when it is full.
+
+    Args:
+        dim: Dimension of the unit vectors.
+        threshold: Cosine distance :math:`t` within which an embedding belongs to a prototype.
+
+    Shapes:
+        - ``vectors``: ``[len(self), dim]``
+        - ``tasks``: ``[len(self)]``, the task in which each was added
+
+    Example:
+        >>> codebook = Codebook(dim=2, threshold=0.3)
+        >>> index, cosine = codebook.grow(torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), task=0)
+        >>> len(codebook), bool((cosine >= 1 - codebook.threshold).all())
+        (2, True)
+    """
+
+    def __init__(self, dim: int, threshold: float) -> None:
+        super().__init__()
+        self.dim = dim
+        self.threshold = threshold
+        self.num_frozen = 0
+        self._size = 0
+        self.storage = nn.Parameter(torch.zeros(0, dim))
+        self._tasks = torch.zeros(0, dtype=torch.long)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def vectors(self) -> Tensor:
+        """The prototypes; not to be written to."""
+        return self.storage.detach()[: self._size]
+
+    @property
+    def tasks(self) -> Tensor:
+        """The task in which each prototype was added."""
+        return self._tasks[: self._size]
+
+    def match(self, embeddings: Tensor, visible: int | None = None) -> tuple[Tensor, Tensor]:
+        """Find the nearest prototype of each embedding (Eq. 6); of equally near ones the oldest.
+
+        Args:
+            embeddings: Unit vectors ``[n, dim]``.
+            visible: Look at the first so many prototypes only.
+
+        Returns:
+            Index and cosine, ``[n]`` each.
+        """
+        cosine = embeddings.detach() @ self.vectors[:visible].t()
+        if cosine.device.type == "cpu":
+            # NumPy's argmax is vectorised; PyTorch's takes several times as long as the product.
+            return torch.from_numpy(cosine.numpy().argmax(axis=1)), cosine.amax(dim=1)
+        nearest, index = cosine.max(dim=1)
+        return index, nearest
+
+    @torch.no_grad()
+    def grow(self, embeddings: Tensor, task: int) -> tuple[Tensor, Tensor]:
+        """Add prototypes for the embeddings that none covers (Eq. 7, 9 and 10), then match all of them.
+
+        Args:
+            embeddings: Unit vectors ``[n, dim]``.
+            task: The task they belong to.
+
+        Returns:
+            Index and cosine, ``[n]`` each, as :meth:`match` gives them.
+        """
+        new = embeddings.detach()
+        if self._size and len(new):
+            index, cosine = self.match(new)
+            if float(cosine.min()) >= self.surely:
+                return index, cosine
+            new = new[cosine < self.surely]  # E_new
+        self._append(_distinct(new, self.vectors, self.threshold), task)
+        self._check(embeddings)
+        return self.match(embeddings)
+
+    @torch.no_grad()
+    def refine(self, embeddings: Tensor, task: int) -> None:
+        """Restore the properties after an optimiser has moved the prototypes.
+
+        They are scaled to length 1, each that came too close to an older one is merged into it, and
+        ``embeddings`` that are not covered any more get new prototypes.
+
+        Args:
+            embeddings: What must be covered, unit vectors ``[n, dim]``.
+            task: The task they belong to.
+        """
+        self.storage[self.num_frozen : self._size] = unit(self.vectors[self.num_frozen :])
+        self._merge()
+        self.grow(embeddings, task)
+        self._check(embeddings)
+
+    def freeze(self) -> None:
+        """Never move or merge the present prototypes again."""
+        self.num_frozen = self._size
+
+    @property
+    def surely(self) -> float:
+        """The cosine from which on an embedding is covered whatever the rounding."""
+        return 1 - self.threshold + ROUNDING
+
+    def closest_cosine(self) -> float:
+        """The largest cosine of two prototypes; −1 if there are fewer than two."""
+        if self._size < 2:
+            return -1.0
+        exact = self.vectors.double()
+        return float((exact @ exact.t()).fill_diagonal_(-1).max())
+
+    def check(self, embeddings: Tensor | None = None, tolerance: float = 1e-6) -> None:
+        """Assert that prototypes have length 1, are packed, and cover ``embeddings``.
+
+        Raises:
+            AssertionError: If a property does not hold.
+        """
+        exact = self.vectors.double()
+        broken = []
+        if self._size and float((exact.norm(dim=1) - 1).abs().max()) > ROUNDING:
+            broken.append("unit length")
+        if self.closest_cosine() >= 1 - self.threshold + tolerance:
+            broken.append("packing")
+        if embeddings is not None and len(embeddings):
+            near = (embeddings.detach().double() @ exact.t()).amax(dim=1)
+            if float(near.min()) < 1 - self.threshold - tolerance:
+                broken.append("cover")
+        if broken:
+            raise AssertionError(f"{self} does not keep: {', '.join(broken)}")
+
+    def extra_repr(self) -> str:
+        """The arguments and the number of prototypes."""
+        return f"dim={self.dim}, threshold={self.threshold}, size={self._size}"
+
+    def _check(self, embeddings: Tensor) -> None:
+        if DEBUG:
+            self.check(embeddings)
+
+    def _append(self, vectors: Tensor, task: int) -> None:
+        """Add prototypes; a gradient that is being accumulated is kept."""
+        size, needed = self._size, self._size + len(vectors)
+        if needed > len(self.storage):
+            spare = max(needed, 2 * len(self.storage), 16) - len(self.storage)
+            gradient = self.storage.grad
+            self.storage = nn.Parameter(F.pad(self.storage.detach(), (0, 0, 0, spare)))
+            if gradient is not None:
+                self.storage.grad = F.pad(gradient, (0, 0, 0, spare))
+            self._tasks = F.pad(self._tasks, (0, spare))
+        self.storage[size:needed] = vectors
+        self._tasks[size:needed] = task
+        self._size = needed
+
+    def _merge(self) -> None:
+        """Drop every prototype that came too close to an older one that stays."""
+        exact = self.vectors.double()
+        close = (exact @ exact.t() >= 1 - self.threshold).tril_(-1)
+        close[: self.num_frozen] = False
+        suspects = close.any(dim=1).nonzero().flatten().tolist()
+        stays = torch.ones(self._size, dtype=torch.bool, device=close.device)
+        for young in suspects:
+            stays[young] = not bool((close[young] & stays).any())
+        kept = stays.nonzero().flatten()
+        self.storage[: len(kept)] = self.vectors[kept]
+        self._tasks[: len(kept)] = self.tasks[kept.cpu()]
+        self._size = len(kept)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        destination[prefix + "vectors"] = self.vectors.clone()
+        destination[prefix + "tasks"] = self.tasks.clone()
+        destination[prefix + "num_frozen"] = torch.tensor(self.num_frozen, device="cpu")
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        self.storage = nn.Parameter(state_dict[prefix + "vectors"].clone().to(self.storage.device))
+        self._tasks = state_dict[prefix + "tasks"].clone()
+        self.num_frozen = int(state_dict[prefix + "num_frozen"])
+        self._size = len(self.storage)
+
+
+def _distinct(candidates: Tensor, known: Tensor, threshold: float) -> Tensor:
+    """A maximal subset E'_new of the candidates, far from ``known`` and from each other (Eq. 9).
+
+    Greedy: first the candidate with the most others within the threshold that are not covered yet.
+    """
+    candidates, known, chosen = candidates.double(), known.double(), []
+    while True:
+        if len(known):
+            candidates = candidates[(candidates @ known.t()).amax(dim=1) < 1 - threshold]
+        if len(candidates) == 0:
+            break
+        some, candidates = candidates[:AT_ONCE], candidates[AT_ONCE:]
+        known = some[_choose(some @ some.t() >= 1 - threshold)]
+        chosen.append(known)
+    return torch.cat(chosen).float() if chosen else candidates.float()
+
+
+def _choose(is_close: Tensor) -> list[int]:
+    """Rows of a symmetric matrix, greedily, until every row is close to a chosen one."""
+    is_close.fill_diagonal_(True)
+    weight = is_close.float()
+    uncovered = torch.ones(len(weight), device=weight.device)
+    chosen = []
+    while bool(uncovered.any()):
+        best = int(((weight @ uncovered) * uncovered).argmax())
+        chosen.append(best)
+        uncovered.masked_fill_(is_close[best], 0.0)
+    return chosen

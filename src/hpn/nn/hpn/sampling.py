@@ -1,0 +1,120 @@
+r"""Neighbourhood sampling: :math:`N_{sub}(v)`, drawn from the nodes at each distance (Section 3.2).
+
+.. math:: N_{sub}(v) = \bigcup_{l=1}^{h} \{k_l \text{ nodes drawn from } N^l(v)\}
+
+where :math:`N^l(v)` are the nodes exactly :math:`l` hops away, drawn uniformly and with replacement. A node
+without any at some distance stands in for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+NODES_AT_ONCE = 1 << 15
+"""Nodes drawn for at once, so that what this takes stays in the processor's cache."""
+
+KEPT_ENTRIES = 1 << 25
+"""Rings are kept between rounds if they have at most so many entries; otherwise they are found again."""
+
+Ring = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Nodes at one distance: where those of each center start, how many there are, and the nodes themselves."""
+
+
+class NeighborSampler:
+    r"""Draws neighbours of a list of nodes, again in every round.
+
+    A draw depends only on the seed, the round, the node and the slot.
+
+    Args:
+        indptr: Where the neighbours of each node of the graph begin in ``indices`` ``[num_nodes + 1]``.
+        indices: Neighbours of node 0, of node 1, …, without the node itself.
+        nodes: The nodes to draw for ``[n]``.
+        counts: How many nodes to draw from hop 1, 2, …: :math:`k_1, k_2, \dots`
+        seed: Of the draws.
+
+    Example:
+        >>> path = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+        >>> NeighborSampler(*path, torch.tensor([0]), counts=(1, 2)).draw(0).tolist()
+        [[1, 2, 2]]
+    """
+
+    def __init__(
+        self, indptr: Tensor, indices: Tensor, nodes: Tensor, counts: Sequence[int], seed: int = 0
+    ) -> None:
+        self.indptr = indptr.numpy()
+        self.indices = indices.numpy()
+        self.nodes = nodes.numpy()
+        self.counts = tuple(counts)
+        self.seed = seed
+        self._kept: list[list[Ring]] | None = None
+
+    def draw(self, turn: int) -> Tensor:
+        """The neighbours of every node in a round: ``[len(nodes), sum(counts)]``."""
+        drawn = np.empty((len(self.nodes), sum(self.counts)), dtype=np.int64)
+        slots = np.arange(drawn.shape[1])
+        starts = range(0, len(self.nodes), NODES_AT_ONCE)
+        for start, rings in zip(starts, self._rings(), strict=True):
+            some = slice(start, start + NODES_AT_ONCE)
+            centers = self.nodes[some, None]
+            chance = _uniform(self.seed, turn, centers, slots)
+            first = 0
+            for (begin, size, members), count in zip(rings, self.counts, strict=True):
+                of_hop = slice(first, first + count)
+                at = begin[:, None] + (chance[:, of_hop] * size[:, None]).astype(np.int64)
+                found = members[np.minimum(at, len(members) - 1)] if len(members) else centers
+                drawn[some, of_hop] = np.where(size[:, None] > 0, found, centers)
+                first += count
+        return torch.from_numpy(drawn)
+
+    def _rings(self) -> Iterator[list[Ring]]:
+        """The rings of some nodes after the other."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept, num_entries = [], 0
+        for start in range(0, len(self.nodes), NODES_AT_ONCE):
+            rings = self._find_rings(self.nodes[start : start + NODES_AT_ONCE])
+            num_entries += sum(int(size.sum()) for _, size, _ in rings[1:])
+            if num_entries <= KEPT_ENTRIES:
+                kept.append(rings)
+            yield rings
+        self._kept = kept if num_entries <= KEPT_ENTRIES else None
+
+    def _find_rings(self, nodes: np.ndarray) -> list[Ring]:
+        """For each hop, the nodes at exactly that distance from each of ``nodes``."""
+        begin = self.indptr[nodes]
+        rings = [(begin, self.indptr[nodes + 1] - begin, self.indices)]
+        if len(self.counts) == 1:
+            return rings
+        shape = (len(self.indptr) - 1,) * 2
+        ones = np.ones(len(self.indices), dtype=np.int32)
+        adjacency = sp.csr_matrix((ones, self.indices, self.indptr), shape=shape)
+        ring = adjacency[nodes]
+        own = (np.ones(len(nodes), dtype=np.int32), nodes, np.arange(len(nodes) + 1))
+        seen = sp.csr_matrix(own, shape=ring.shape) + ring
+        for _ in self.counts[1:]:
+            ring = ring @ adjacency
+            ring.data[:] = 1
+            ring = ring - ring.multiply(seen)
+            ring.eliminate_zeros()
+            ring.sort_indices()
+            seen = seen + ring
+            rings.append((ring.indptr[:-1], np.diff(ring.indptr), ring.indices))
+        return rings
+
+
+def _uniform(*keys: np.ndarray | int) -> np.ndarray:
+    """Numbers in [0, 1) that depend only on the keys (the mixing steps of SplitMix64)."""
+    state = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for key in keys:
+            state = (state ^ np.asarray(key).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = state ^ (state >> np.uint64(31))
+    return np.asarray(state >> np.uint64(11)).astype(np.float64) / float(1 << 53)
