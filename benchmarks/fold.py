@@ -1,4 +1,4 @@
-"""Fits of a store on one and on two Ray workers of one thread each: the ratio of times, and whether bits agree.
+"""Fits of a store on one and on two Ray workers of one thread each: the ratio of times, and equal bits.
 
 ``python -m benchmarks.fold STORE [--tasks N]``
 """

@@ -36,7 +36,7 @@ WAIT = 30.0
 POLL = 0.2
 """Seconds after which a signal that came while Ray was waiting is looked at."""
 OBJECT_STORE = 2 * 2**30
-"""Bytes of shared memory on this machine at most, for graphs and their smoothed columns; more goes to disk."""
+"""Bytes of shared memory for graphs and smoothed columns on this machine; what is more goes to disk."""
 
 
 class Cluster:

@@ -1,17 +1,17 @@
 """Parts of one fit on the machines of a Ray cluster.
 
-A view travels once: its edges through Ray's object store; its features are mapped where every machine sees the
-file of the store, and travel as well where not. A part whose worker or machine dies is computed again by Ray.
+A view travels once: its edges through Ray's object store; its features are mapped if every machine sees the
+file of the store, and travel as well if not. A part whose worker or machine dies is computed again by Ray.
 """
 
 from __future__ import annotations
 
-import os
 import socket
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import torch
 
 from hpn.datasets.sparse import to_csr, to_scipy
-from hpn.datasets.store.read import map_again
+from hpn.datasets.store.read import FILE, map_again
 from hpn.errors import ConfigError
 from hpn.experiment.away import differences
 from hpn.experiment.cluster import Cluster
@@ -29,9 +29,6 @@ from hpn.experiment.ray_calls import MAX_RETRIES, quiet
 from hpn.nn.fold import run_part, using
 from hpn.streams import GraphView
 from hpn.streams.views import FeatureRows
-
-POLL = 0.2
-"""Seconds after which a signal that came while Ray was waiting is looked at."""
 
 
 class Packed(NamedTuple):
@@ -57,7 +54,7 @@ class Packed(NamedTuple):
             if isinstance(features, tuple):
                 file, shape, dtype, nodes = features
                 features = FeatureRows(map_again(file, shape, dtype), torch.from_numpy(nodes))
-            elif sp.issparse(features):
+            elif isinstance(features, sp.csr_matrix):
                 features = to_csr(features)
             else:
                 features = torch.from_numpy(features)
@@ -123,7 +120,7 @@ class RayParts:
         features: Any = view.features
         if isinstance(features, FeatureRows):
             source, nodes = features.parts
-            file = getattr(source, "mapped_from", None)
+            file = getattr(source, FILE, None)
             if file is not None and self._is_seen(file):
                 features = file, tuple(source.shape), source.dtype, nodes.numpy()
             else:
@@ -135,7 +132,7 @@ class RayParts:
     def _is_seen(self, file: str) -> bool:
         """Whether all machines have a file."""
         if file not in self._sees:
-            self._sees[file] = all(self._ask_all(_has_file, (file, os.path.getsize(file))))
+            self._sees[file] = all(self._ask_all(_has_file, (file, Path(file).stat().st_size)))
         return self._sees[file]
 
     def _ask_all(self, function: Callable[..., Any], item: Any) -> list[Any]:
@@ -184,4 +181,4 @@ def _compare_versions(here: dict[str, str]) -> None:
 
 def _has_file(item: tuple[str, int]) -> bool:
     file, size = item
-    return os.path.isfile(file) and os.path.getsize(file) == size
+    return Path(file).is_file() and Path(file).stat().st_size == size

@@ -50,8 +50,8 @@ def run(
         views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
         fresh: Delete what the folder holds of an earlier run.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
-        ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local`` for
-            a new one on this machine. The result is the same, bit for bit.
+        ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local``
+            for a new one on this machine. The result is the same, bit for bit.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
             ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.

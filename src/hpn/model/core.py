@@ -233,8 +233,8 @@ class ClassifierCore:
             raise ConfigError("HPNClassifier: merge needs another classifier, not this one")
         if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
             raise ConfigError(
-                "HPNClassifier: merge needs two classifiers with the same parameters; give both the same width, "
-                "strength, balance, threshold and random_state"
+                "HPNClassifier: merge needs two classifiers with the same parameters; if the widths were "
+                "chosen by the sizes of the graphs, give both the same width"
             )
         if self.n_features_in_ != other.n_features_in_:
             raise ConfigError(

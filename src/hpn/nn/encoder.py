@@ -12,8 +12,9 @@ where :math:`\hat{A}` is the normalised adjacency matrix with self-loops and the
 numbers are exact in single precision as long as no sum passes :math:`2^{24}`, so h does not depend on which
 nodes are encoded together, on threads or on the BLAS library, and sums over nodes are the same in any order.
 
-**Columns, then rows.** Columns of :math:`\hat{A}^k X` do not depend on each other: blocks of them are smoothed
-apart. Then rows are encoded, some at a time. Smoothed columns of large graphs are kept in temporary files.
+**Columns, then rows.** Columns of :math:`\hat{A}^k X` do not depend on each other: blocks of them are
+smoothed apart. Then rows are encoded, some at a time. Smoothed columns of large graphs are kept in temporary
+files.
 
 **Project first, then smooth.** Sparse features with many columns would fill up when smoothed; there
 :math:`\hat{A}^k (X P_k)` is computed, and lengths are taken after the projection, which preserves them.
@@ -89,7 +90,7 @@ class Slots:
         self.is_wide = view.is_sparse and self.num_features > WIDE
         self.smoothing = Smoothing(view, normalization)
         self.blocks: dict[Base, list[Block]] = {}
-        self._features = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
+        self._features: Any = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
         self.row_lengths: dict[int, np.ndarray] = {}
         self._sketch: np.ndarray | None = None
         self._layers: dict[tuple[int, int, int], Any] = {}
@@ -100,10 +101,10 @@ class Slots:
             return self._features.numpy()[nodes].astype(np.float32, copy=False)
         if is_csr(self._features):
             return self._features[nodes]
-        return self._features.take(torch.from_numpy(nodes)).numpy()
+        return np.asarray(self._features.take(torch.from_numpy(nodes)))
 
     def smoothed(self, hop: int, nodes: np.ndarray) -> Features:
-        r"""Rows of :math:`\hat{A}^k X`, ``[len(nodes), num_features]``: an array, or sparse if they are wide."""
+        r"""Rows of :math:`\hat{A}^k X` ``[len(nodes), num_features]``; sparse if they are wide."""
         if self.is_wide:
             return self.smoothing.reach(nodes, hop) @ self._features if hop else self._features[nodes]
         if hop == 0:
@@ -169,7 +170,7 @@ class Slots:
             self.smooth(hop)
             found = run_threads(self.measure, cut(self.num_nodes, ROWS), hop)
             self.row_lengths[hop] = np.concatenate(found)
-        return self.row_lengths[hop][nodes]
+        return np.asarray(self.row_lengths[hop][nodes])
 
     def measure(self, part: slice, hop: int) -> np.ndarray:
         """Lengths of a part of the smoothed rows."""
@@ -178,7 +179,7 @@ class Slots:
         return np.concatenate(found)
 
     def project(self, hop: int, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        r"""Rows of :math:`\hat{A}^k X W`, for few columns W ``[num_features, n]``: projected, then smoothed."""
+        r"""Rows of :math:`\hat{A}^k X W`, for few columns W ``[num_features, n]``; projected first."""
         if hop == 0:
             return np.asarray(self.features(nodes) @ weight)
         parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]

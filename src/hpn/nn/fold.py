@@ -1,7 +1,7 @@
 """Independent parts of a computation: in threads of this process, or wherever an executor runs them.
 
-A part is computed with one thread, here or elsewhere, so that its result has the same bits everywhere. What is
-made of the parts must not depend on how many there are: sums of whole numbers do not.
+A part is computed with one thread, here or elsewhere, so that its result has the same bits everywhere. What
+is made of the parts must not depend on how many there are: sums of whole numbers do not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial
+from itertools import pairwise
 from threading import Lock, local
 from typing import Any, Protocol
 
@@ -138,4 +139,4 @@ def cut(count: int, size: int) -> list[slice]:
     """
     number = max(1, -(-count // size))
     ends = [count * at // number for at in range(number + 1)]
-    return [slice(*pair) for pair in zip(ends, ends[1:], strict=False)]
+    return [slice(*pair) for pair in pairwise(ends)]

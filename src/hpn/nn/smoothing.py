@@ -3,6 +3,7 @@ r"""Means over neighbourhoods: products with a normalised adjacency matrix that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ ENTRIES = 1 << 20
 
 
 class Smoothing:
-    r"""The matrix :math:`\hat{A}`: with self-loops, :math:`D^{-1} A` (``row``) or :math:`D^{-1/2} A D^{-1/2}`.
+    r"""The matrix :math:`\hat{A}` with self-loops: :math:`D^{-1} A`, or :math:`D^{-1/2} A D^{-1/2}`.
 
     Args:
         view: The graph.
@@ -41,16 +42,16 @@ class Smoothing:
         found = np.empty_like(x)
         share = np.maximum(self.indptr[1:] - 1, 0) // ENTRIES
         cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(x)]
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             first, last = self.indptr[start], self.indptr[stop]
             parts = (np.ones(last - first, np.float32), self.indices[first:last], self._ends(start, stop))
             found[start:stop] = sp.csr_matrix(parts, shape=(stop - start, len(x))) @ x
         found += x
         found *= self.after[:, None]
-        return found
+        return np.asarray(found)
 
     def _ends(self, start: int, stop: int) -> np.ndarray:
-        return (self.indptr[start : stop + 1] - self.indptr[start]).astype(self.indices.dtype)
+        return np.asarray(self.indptr[start : stop + 1] - self.indptr[start], dtype=self.indices.dtype)
 
     def rows(self, nodes: np.ndarray) -> sp.csr_matrix:
         """Some rows of the matrix."""
@@ -83,4 +84,3 @@ def _compress(rows: sp.csr_matrix) -> tuple[np.ndarray, sp.csr_matrix]:
     """The columns that are not empty, and these columns."""
     near, place = np.unique(rows.indices, return_inverse=True)
     return near, sp.csr_matrix((rows.data, place, rows.indptr), shape=(rows.shape[0], len(near)))
-

@@ -23,6 +23,9 @@ KIND = "hpn graph store"
 VERSION = 3
 """Stores of version 1 have no ids and no names of features, and open as well; version 2 had shards."""
 
+FILE = "mapped_from"
+"""The attribute of an array that names its file, so that other processes can map it as well."""
+
 _BLOCK = 1 << 24
 
 
@@ -112,7 +115,7 @@ def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) ->
         if checksum != int(entry["crc32"]):
             raise _damaged(path, f"{file.name} has changed since it was written")
     mapped = array.reshape(shape)
-    mapped.mapped_from = str(file.resolve())  # type: ignore[attr-defined]  (other processes map it as well)
+    setattr(mapped, FILE, str(file.resolve()))
     return mapped
 
 

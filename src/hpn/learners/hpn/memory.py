@@ -279,7 +279,6 @@ class Memory:
                 sums.merge(more, sign)
         return kept
 
-
     def _add_up(self) -> Kept:
         """Add up what is pending."""
         if self.kept.pending:

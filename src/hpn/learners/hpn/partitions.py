@@ -66,7 +66,9 @@ def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list
     pool = executor()
     blocks = smooth_columns(view, "row", layer)
     size = max(LEAST, -(-sum(len(y) for _, y in groups) // pool.num_workers))
-    parts = [(at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)]
+    parts = [
+        (at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)
+    ]
     totals = [new_sums(view.num_features, layer.width) for _ in groups]
     found = pool.map(_sum_part, parts, pool.share(view), layer, *blocks)
     for (at, *_), part in zip(parts, pool.get(found), strict=True):

@@ -26,7 +26,8 @@ from torch import Tensor
 
 from hpn.learners.base import Observer, Progress, State
 from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, Extractors, Plane
-from hpn.learners.hpn.memory import Labelled, Memory
+from hpn.learners.hpn.memory import Memory
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import HPN, Count, Distance, SolvedSettings
 from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
 from hpn.params import LogRange, OneOf, SearchChoice

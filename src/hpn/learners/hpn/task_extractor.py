@@ -93,6 +93,10 @@ class TaskExtractor:
         return cls(state["hop"], state["normalization"], state["is_unit"], **arrays, scale=state["scale"])
 
 
+Candidate = tuple[tuple[float, float], TaskExtractor]
+"""How good an extractor is on held-out nodes, and the extractor."""
+
+
 def choose_extractor(
     view: GraphView,
     train: Labelled,
@@ -111,7 +115,8 @@ def choose_extractor(
     is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
     # Nodes of a task come in a drawn order, so some of them are a fair sample.
     train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
-    pool, candidates, smoothed = executor(), [], {}
+    pool, smoothed = executor(), {}
+    candidates: list[Candidate] = []
     for normalization in NORMALIZATIONS[:1] if is_large else NORMALIZATIONS:
         hops = [hop for hop in HOPS if hop > 0 or normalization == "row"]
         smoothed[normalization] = smooth_columns(view, normalization)
@@ -138,7 +143,7 @@ def _try_slot(
     val: Labelled,
     num_classes: int,
     *blocks: Block,
-) -> list[tuple[tuple[float, float], TaskExtractor]]:
+) -> list[Candidate]:
     """The best extractor on a slot, with directions and with lengths as they are, and how good it is."""
     slots, found = given_slots(view, normalization, blocks), []
     for is_unit in (True, False):
