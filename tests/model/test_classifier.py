@@ -839,7 +839,7 @@ INNER = "hpn.learners.hpn."
 @pytest.mark.parametrize(
     ("target", "calls", "task"),
     [
-        ("memory.Memory._encode", 1, None),
+        ("memory.Memory._fold", 1, None),
         ("memory._join", 1, None),
         ("statistics.ClassSums.add", 4, None),
         ("solved.choose_extractor", 1, "new"),

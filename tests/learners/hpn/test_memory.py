@@ -18,7 +18,8 @@ import torch
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn import memory as module
 from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, PRIOR, Extractors, Weights, fit_weights
-from hpn.learners.hpn.memory import HELD_OUT, WEIGHED_BY, Labelled, Memory
+from hpn.learners.hpn.memory import HELD_OUT, WEIGHED_BY, Memory
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve
 from hpn.nn.encoder import see, slot_bits
@@ -197,7 +198,7 @@ def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.Monkey
     nodes = np.random.default_rng(0).permutation(120)
     wholes = [learn(nodes, memory=empty, view=view)]
     monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "NODES_AT_ONCE", 70)
+    monkeypatch.setattr(module, "MOST_PENDING", 70)
     wholes.append(learn(nodes, memory=empty, view=view))
     assert [len(whole._kept.pending) for whole in wholes] == [1, 0]
     memory, pending = empty, []

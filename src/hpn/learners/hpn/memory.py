@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Weights
+from hpn.learners.hpn.evidence import LAYER_HOPS, Extractors, Weights
+from hpn.learners.hpn.partitions import Labelled, Layer, encode, new_sums, sum_nodes
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
@@ -31,9 +32,8 @@ WEIGHED_BY = 50
 """Remembered nodes of a class by which banks are weighed at most."""
 SMALL_FIT = 1024
 """Fits of fewer nodes are added up later, several at once."""
-
-Labelled = tuple[np.ndarray, np.ndarray]
-"""Nodes of a view, and their class numbers."""
+MOST_PENDING = 8192
+"""Nodes of such fits that are kept at most."""
 
 
 class Fit(NamedTuple):
@@ -71,12 +71,12 @@ class Kept(NamedTuple):
         learned, held_out = ([sums.copy() for sums in banks] for banks in (self.learned, self.held_out))
         return self._replace(learned=learned, held_out=held_out)
 
-    def add(self, rows: list[Any], y: np.ndarray, is_held: np.ndarray, sign: int = 1) -> None:
-        """Add encoded nodes to the sums, or take them out again."""
+    def add(self, rows: list[Any], y: np.ndarray, is_held: np.ndarray) -> None:
+        """Add encoded nodes to the sums."""
         for banks, mask in ((self.learned, ~is_held), (self.held_out, is_held)):
             if mask.any():
                 for sums, part in zip(banks, rows, strict=True):
-                    sums.add(part if mask.all() else part[mask], y[mask], sign)
+                    sums.add(part if mask.all() else part[mask], y[mask])
 
 
 class LastWeights(NamedTuple):
@@ -93,7 +93,7 @@ class Memory:
     It is never changed: learning and forgetting give another one, so that what is interrupted has no effect.
 
     Args:
-        settings: Hyper-parameters.
+        settings: Hyper-parameters, with a width.
         num_features: Features of a node.
         seed: Draws the random layers.
         _kept: Sums and remembered nodes; see :attr:`kept`.
@@ -112,7 +112,18 @@ class Memory:
     @classmethod
     def empty(cls, settings: SolvedSettings, num_features: int, seed: int) -> Memory:
         """A memory of nothing."""
-        return cls(settings, num_features, seed, _new_sums(settings.width, num_features))
+        memory = cls(settings, num_features, seed, Kept([], [], np.zeros((0, 3), np.int64)))
+        return replace(memory, _kept=memory._new_sums())
+
+    @property
+    def layer(self) -> Layer:
+        """Width and seed of the random layers."""
+        assert self.settings.width is not None  # noqa: S101  (it was chosen for a graph)
+        return Layer(self.settings.width, self.seed)
+
+    def _new_sums(self) -> Kept:
+        learned, held_out = (new_sums(self.num_features, self.layer.width) for _ in range(2))
+        return Kept(learned, held_out, np.zeros((0, 3), np.int64))
 
     def _change(self, kept: Kept, latest: GraphView | None, last: LastWeights | None = None) -> Memory:
         return replace(self, _kept=kept, _latest=latest, _last=last)
@@ -165,18 +176,17 @@ class Memory:
             is_held = (_rank(hash_nodes(view, nodes)) % HELD_OUT == 0) & (len(val[0]) == 0)
         new = np.concatenate([_rows(view, val, 0), _rows(view, (nodes[is_held], y[is_held]), 1)])
         pending = self._kept.pending
-        if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < NODES_AT_ONCE:
-            fit = Fit(self._encode(view, nodes), y, is_held, new)
+        if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < MOST_PENDING:
+            fit = Fit(encode(see(view), nodes, self.layer), y, is_held, new)
             return self._change(self._kept._replace(pending=(*pending, fit)), view)
-        kept = self.kept.copy()
-        self._add(kept, view, train, is_held)
+        kept = self._fold(view, train, is_held)
         return self._change(kept._replace(remembered=_join(kept.remembered, new)), view)
 
     def unlearn(self, view: GraphView, train: Labelled) -> Memory:
         """Subtract nodes that were learned in this very graph."""
-        kept, keys = self.kept.copy(), _rows(view, train, 1)
-        is_held = _take(keys, kept.remembered)
-        self._add(kept, view, train, is_held, sign=-1)
+        keys = _rows(view, train, 1)
+        is_held = _take(keys, self.kept.remembered)
+        kept = self._fold(view, train, is_held, sign=-1)
         stays = ~_take(kept.remembered, keys[is_held])
         return self._change(kept._replace(remembered=kept.remembered[stays]), view)
 
@@ -184,8 +194,7 @@ class Memory:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
         remembered = self.kept.remembered
         is_held = _take(_rows(view, train, 1), remembered)
-        nothing = _new_sums(self.settings.width, self.num_features)
-        validation = nothing._replace(remembered=remembered[remembered[:, 2] == 0])
+        validation = self._new_sums()._replace(remembered=remembered[remembered[:, 2] == 0])
         return self._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
     def drop_validation(self, view: GraphView, rows: np.ndarray) -> Memory:
@@ -255,7 +264,7 @@ class Memory:
             layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
-            solved = Extractors(classes, layers, means, s.width, self.seed)
+            solved = Extractors(classes, layers, means, *self.layer)
             averages = (sums.means(classes)[1].astype(np.float32) for sums in banks)
             at_means = [layer(part) for layer, part in zip(layers, averages, strict=False)]
             at_means += [part.directions @ part.directions.T for part in means]
@@ -279,16 +288,14 @@ class Memory:
         centred = [part - part.mean(axis=1, keepdims=True) for part in found]
         return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
 
-    def _add(self, kept: Kept, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> None:
-        for at in range(0, len(is_held), NODES_AT_ONCE):
-            part = slice(at, at + NODES_AT_ONCE)
-            kept.add(self._encode(view, train[0][part]), train[1][part], is_held[part], sign)
-
-    def _encode(self, view: GraphView, nodes: np.ndarray) -> list[Any]:
-        """Rows of each bank."""
-        slots = see(view)
-        layers = slots.layers(LAYER_HOPS, nodes, self.settings.width, self.seed)
-        return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
+    def _fold(self, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> Kept:
+        """What is kept with nodes of a graph added, or subtracted."""
+        kept, (nodes, y) = self.kept.copy(), train
+        groups = [(nodes[mask], y[mask]) for mask in (~is_held, is_held)]
+        for banks, found in zip(kept[:2], sum_nodes(view, groups, self.layer), strict=True):
+            for sums, more in zip(banks, found, strict=True):
+                sums.merge(more, sign)
+        return kept
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph of the latest change, and what can be solved again."""
@@ -307,7 +314,7 @@ class Memory:
 
     def load(self, state: dict[str, Any]) -> Memory:
         """The memory that :meth:`state` was made of."""
-        kept = _new_sums(self.settings.width, self.num_features)
+        kept = self._new_sums()
         for name in ("learned", "held_out"):
             for at, sums in enumerate(getattr(kept, name) if name in state else ()):
                 getattr(kept, name)[at] = ClassSums.restore(sums.dim, state[name][str(at)])
@@ -332,14 +339,6 @@ class Memory:
     def load_solved(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`solved_state` gave."""
         self._solved = {which: Extractors.restore(part) for which, part in state.items()}
-
-
-def _new_sums(width: int, num_features: int) -> Kept:
-    def banks() -> list[ClassSums]:
-        layers = [ClassSums(width, has_gram=True) for _ in LAYER_HOPS]
-        return layers + [ClassSums(num_features, has_gram=False) for _ in MEAN_HOPS]
-
-    return Kept(banks(), banks(), np.zeros((0, 3), np.int64))
 
 
 def _found_before(last: LastWeights | None) -> LastWeights | None:
