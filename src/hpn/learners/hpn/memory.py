@@ -118,7 +118,8 @@ class Memory:
     @property
     def layer(self) -> Layer:
         """Width and seed of the random layers."""
-        assert self.settings.width is not None  # noqa: S101  (it was chosen for a graph)
+        if self.settings.width is None:
+            raise ValueError("the width was not chosen for a graph")
         return Layer(self.settings.width, self.seed)
 
     def _new_sums(self) -> Kept:
