@@ -78,6 +78,7 @@ class RayParts:
         self._cluster, self._ray = cluster, cluster.ray
         self._task = self._ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_run)
         self._shared: tuple[Any, Any] = (None, None)
+        self.kept: dict[Any, list[Any]] = {}
         self._sees: dict[str, bool] = {}
         self._ask_all(_compare_versions, installed_versions())
 
@@ -89,6 +90,7 @@ class RayParts:
     def share(self, value: Any) -> Any:
         """Put a view into the object store; the last one stays there."""
         if self._shared[0] is not value:
+            self.kept = {}
             packed = self._pack(value)
             with quiet():
                 self._shared = value, self._ray.put(packed)

@@ -56,9 +56,9 @@ COLUMNS = 32
 """Columns that are smoothed at once."""
 ROWS = 4096
 """Rows that are encoded at once."""
-IN_MEMORY = 1 << 27
+IN_MEMORY = 1 << 26
 """Bytes of an array over all nodes up to which it is kept in memory, and in a temporary file beyond."""
-KEPT_BYTES = 1 << 28
+KEPT_BYTES = 1 << 27
 """Bytes of smoothed columns that are kept of recently seen views."""
 
 Base = tuple[int, int] | None

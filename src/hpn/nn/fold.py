@@ -22,7 +22,13 @@ from hpn.nn.device import one_thread
 
 
 class Executor(Protocol):
-    """Runs parts."""
+    """Runs parts.
+
+    Attributes:
+        kept: Results that are used again, until another value is shared.
+    """
+
+    kept: dict[Any, list[Any]]
 
     @property
     def num_workers(self) -> int:
@@ -51,6 +57,9 @@ class Threads:
     """
 
     is_local = True
+
+    def __init__(self) -> None:
+        self.kept: dict[Any, list[Any]] = {}
 
     @property
     def num_workers(self) -> int:

@@ -36,8 +36,10 @@ class Elsewhere:
 
     def __init__(self, num_workers: int) -> None:
         self.num_workers = num_workers
+        self.kept: dict[Any, list[Any]] = {}
 
     def share(self, value: GraphView) -> GraphView:
+        self.kept = {}
         return GraphView.compressed(value.features, value.indptr, value.indices)
 
     def map(self, function: Any, items: Sequence[Any], *shared: Any) -> list[Any]:

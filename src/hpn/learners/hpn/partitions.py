@@ -104,8 +104,11 @@ def smooth_columns(
         slots.prepare(LAYER_HOPS, *(layer or (0, 0)))
         return []
     base = (layer.width, layer.seed) if slots.is_wide and layer is not None else None
-    numbers = range(len(slots.cuts(base)))
-    return pool.map(_smooth_block, numbers, pool.share(view), normalization, base)
+    shared, key = pool.share(view), (normalization, base)
+    if key not in pool.kept:
+        numbers = range(len(slots.cuts(base)))
+        pool.kept[key] = pool.map(_smooth_block, numbers, shared, normalization, base)
+    return pool.kept[key]
 
 
 def _smooth_block(number: int, view: GraphView, normalization: Normalization, base: Base) -> Block:
