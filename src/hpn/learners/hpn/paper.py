@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
+from torch.optim.sgd import sgd
 
 from hpn.datasets.sparse import to_csr
 from hpn.errors import ConfigError
@@ -269,11 +270,15 @@ class PaperHPN(HPN):
         return lambda _: inputs
 
     def _prepare(self, task: Task) -> _TrainingData:
-        """Collect what the epochs of a task need."""
+        """Collect what the epochs of a task need, and let what it may move have gradients."""
         selection, network = self.selections_[-1], self.network_
         kinds = (network.node_extractors, selection.node), (network.structure_extractors, selection.structure)
         chosen = [[every[at] for at in numbers] for every, numbers in kinds]
         others = [[part for at, part in enumerate(every) if at not in numbers] for every, numbers in kinds]
+        is_certified = self.retention == "certified"
+        for parameter in (*chosen[0], *chosen[1]):
+            parameter.requires_grad_(not (is_certified and self._shares_extractors()))
+        network.layers.requires_grad_(not is_certified or task.index == 0)
         rivals = next(group for group in self._groups() if group[-1] == task.index)
         classes = self._classes_of(rivals)
         columns = self._columns(classes)
@@ -283,7 +288,6 @@ class PaperHPN(HPN):
             node=chosen[0],
             structure=chosen[1],
             extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
-            moves_extractors=self.retention == "paper" or not self._shares_extractors(),
             target=(task.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
         )
@@ -292,7 +296,7 @@ class PaperHPN(HPN):
         """Optimise the loss in one pass over the training nodes; returns its mean."""
         network, inputs = self.network_, data.inputs(self.epoch_)
         uses_prototypes = self.epoch_ >= self.warmup_epochs
-        optimizer = self._optimizer(data)
+        rates = self._rates(data)
         order = torch.randperm(len(inputs), device=CPU)
         total, output = 0.0, None
         for number, rows in enumerate(torch.split(order, self.batch_size)):
@@ -302,10 +306,10 @@ class PaperHPN(HPN):
                 atomic, task=data.task if uses_prototypes else None, use_prototypes=uses_prototypes
             )
             loss = self._loss(data, output, rows, step)
-            optimizer.zero_grad()
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
+            for parameters, rate in rates:
+                _descend(parameters, rate)
             total += loss.item() * len(rows)
         if uses_prototypes and output is not None:
             self._refine(output, data.task)
@@ -324,23 +328,17 @@ class PaperHPN(HPN):
             beta=self.beta,
         )
 
-    def _optimizer(self, data: _TrainingData) -> torch.optim.Optimizer:
-        """Gradient descent on what the task may move; without momentum, so it can be made again at any time.
+    def _rates(self, data: _TrainingData) -> list[tuple[list[Tensor], float]]:
+        """Extractors and shared layers, each with the learning rate of this epoch.
 
         Shared layers cool down once, with the first task; the extractors of each task with it.
         """
         is_warm = self.epoch_ < self.warmup_epochs
-        is_first = data.task == 0
-        extractors = [*data.node, *data.structure]
-        layers = list(self.network_.layers.parameters())
-        for parameter in extractors:
-            parameter.requires_grad_(data.moves_extractors)
-        for parameter in layers:
-            parameter.requires_grad_(self.retention == "paper" or is_first)
-        by_rate = {self.lr if is_warm else self.lr_refine: extractors}
-        by_rate.setdefault(self.lr if is_warm and is_first else self.lr_refine, []).extend(layers)
-        groups = [{"params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
-        return torch.optim.SGD(groups, foreach=False)
+        layers: list[Tensor] = list(self.network_.layers.parameters())
+        return [
+            ([*data.node, *data.structure], self.lr if is_warm else self.lr_refine),
+            (layers, self.lr if is_warm and data.task == 0 else self.lr_refine),
+        ]
 
     def _refine(self, output: Output, task: int) -> None:
         """Move prototypes by the gradients of an epoch, and restore cover and packing.
@@ -351,8 +349,7 @@ class PaperHPN(HPN):
         for codebook, embeddings in zip(self.network_.codebooks, output.embeddings, strict=True):
             if codebook.storage.grad is not None:
                 codebook.storage.grad[: codebook.num_frozen] = 0.0
-                torch.optim.SGD([codebook.storage], lr=rate).step()
-                codebook.storage.grad = None
+            _descend([codebook.storage], rate)
             codebook.refine(embeddings, task)
 
     @torch.no_grad()
@@ -560,7 +557,6 @@ class _TrainingData:
         node: Its node extractors, which are parameters of the network.
         structure: Its structure extractors.
         extractors: For L_div, per kind, its extractors and the directions of all others.
-        moves_extractors: Whether they may be trained.
         target: Which of the competing classes each training node has ``[num_train]``.
         columns: Columns of the head that compete; ``None`` if all do.
     """
@@ -570,6 +566,30 @@ class _TrainingData:
     node: list[Tensor]
     structure: list[Tensor]
     extractors: list[tuple[list[Tensor], Tensor]]
-    moves_extractors: bool
     target: Tensor
     columns: list[int] | None
+
+
+def _descend(parameters: list[Tensor], rate: float) -> None:
+    """One step of stochastic gradient descent, which uses up the gradients.
+
+    In its functional form, because ``torch.optim.SGD`` imports PyTorch's compiler when it is first used. That
+    takes longer than learning a small graph.
+    """
+    moving = [parameter for parameter in parameters if parameter.grad is not None]
+    gradients = [parameter.grad for parameter in moving if parameter.grad is not None]
+    with torch.no_grad():
+        sgd(
+            moving,
+            gradients,
+            [None] * len(moving),
+            foreach=False,
+            weight_decay=0.0,
+            momentum=0.0,
+            lr=rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
+    for parameter in moving:
+        parameter.grad = None

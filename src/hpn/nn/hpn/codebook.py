@@ -163,7 +163,8 @@ class Codebook(nn.Module):
         if self._size < 2:
             return -1.0
         exact = self.vectors.double()
-        return float((exact @ exact.t()).fill_diagonal_(-1).max())
+        two = [(part @ exact.t()).topk(2, dim=1).values[:, 1].max() for part in torch.split(exact, AT_ONCE)]
+        return float(max(two))
 
     def check(self, embeddings: Tensor | None = None, tolerance: float = 1e-6) -> None:
         """Assert that prototypes have length 1, are packed, and cover ``embeddings``.
@@ -208,17 +209,24 @@ class Codebook(nn.Module):
 
     def _merge(self) -> None:
         """Drop every prototype that came too close to an older one that stays."""
-        exact = self.vectors.double()
+        limit = 1 - self.threshold - ROUNDING
+        num_close = [
+            (part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)
+        ]
+        suspects = (torch.cat(num_close) > 1).nonzero().flatten()  # one of them is the prototype itself
+        exact = self.vectors[suspects].double()
         close = (exact @ exact.t() >= 1 - self.threshold).tril_(-1)
-        close[: self.num_frozen] = False
-        suspects = close.any(dim=1).nonzero().flatten().tolist()
-        stays = torch.ones(self._size, dtype=torch.bool, device=close.device)
-        for young in suspects:
+        close[suspects < self.num_frozen] = False
+        stays = torch.ones(len(suspects), dtype=torch.bool, device=close.device)
+        for young in close.any(dim=1).nonzero().flatten().tolist():
             stays[young] = not bool((close[young] & stays).any())
-        kept = stays.nonzero().flatten()
-        self.storage[: len(kept)] = self.vectors[kept]
-        self._tasks[: len(kept)] = self.tasks[kept.cpu()]
-        self._size = len(kept)
+        if bool(stays.all()):
+            return
+        is_kept = torch.ones(self._size, dtype=torch.bool, device=close.device)
+        is_kept[suspects[~stays]] = False
+        self._size = int(is_kept.sum())
+        self.storage[: self._size] = self.storage[: len(is_kept)][is_kept]
+        self._tasks[: self._size] = self._tasks[: len(is_kept)][is_kept.cpu()]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "vectors"] = self.vectors.clone()
