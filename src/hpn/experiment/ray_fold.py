@@ -121,7 +121,7 @@ class RayParts:
     def _pack(self, view: GraphView) -> Packed:
         features: Any = view.features
         if isinstance(features, FeatureRows):
-            source, nodes = features.parts
+            _, (source, nodes) = features.__reduce__()  # as it would be pickled; learners have no access
             file = getattr(source, FILE, None)
             if file is not None and self._is_seen(file):
                 features = file, tuple(source.shape), source.dtype, nodes.numpy()

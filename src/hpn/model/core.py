@@ -484,6 +484,7 @@ class ClassifierCore:
     def _restore(cls, content: dict[str, Any]) -> Self:
         model = cls(**content["params"])
         settings, seed = model._settings()
+        settings = replace(settings, width=int(content["params"]["width"]))
         model.network_ = SolvedNetwork(settings, content["num_features"], seed)
         model.network_.load(content["network"])
         model.network_.memory.load_solved(content["solved"])

@@ -41,11 +41,6 @@ class FeatureRows:
         return FeatureRows, (self._source, self._nodes)
 
     @property
-    def parts(self) -> tuple[Tensor, Tensor]:
-        """The features of the whole graph, and the nodes in view."""
-        return self._source, self._nodes
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Nodes in view, and features."""
         return len(self._nodes), self._source.shape[1]
