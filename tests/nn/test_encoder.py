@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections import OrderedDict
+import gc
 
 import numpy as np
 import pytest
@@ -10,20 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpn.datasets.sparse import to_csr
-from hpn.nn import encoder
+from hpn.nn import encoder, smoothing
 from hpn.nn.encoder import (
     MOST,
     STEPS,
     WIDE,
     Features,
-    Normalization,
     Slots,
     draw_signs,
-    normalize_adjacency,
     scale_rows,
     see,
     slot_bits,
 )
+from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 alone
@@ -104,31 +103,13 @@ def naive_total(
 
 def round_exactly(slots: Slots, hop: int, width: int, seed: int) -> np.ndarray:
     """The random layer in whole numbers of any size, from slots that are whole numbers."""
-    nodes = np.arange(slots.adjacency.shape[0])
+    nodes = np.arange(slots.num_nodes)
     total = np.zeros((len(nodes), width), np.int64)
     for at in range(hop + 1):
         signs = draw_signs(slots.num_features, width, seed, at).astype(np.int64)
         total += 2**at * (dense(slots.unit_rows(at, nodes)).astype(np.int64) @ signs)
     scale = np.float32(STEPS * 2.0 ** -(hop + slot_bits(slots.num_features)))
     return np.clip(np.rint(total.astype(np.float32) * scale), 0, MOST)
-
-
-def test_the_matrix_by_hand() -> None:
-    view = GraphView(torch.ones(4, 1), PATH)
-    third, sixth = 1 / 3, 1 / np.sqrt(6)
-    expected = [[0.5, sixth, 0, 0], [sixth, third, sixth, 0], [0, sixth, 0.5, 0], [0, 0, 0, 1]]
-    assert normalize_adjacency(view, "sym").toarray() == pytest.approx(np.array(expected))
-    rows = [[0.5, 0.5, 0, 0], [third] * 3 + [0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
-    assert normalize_adjacency(view, "row").toarray() == pytest.approx(np.array(rows))
-    assert normalize_adjacency(view).toarray() == pytest.approx(np.array(rows))
-
-
-@pytest.mark.parametrize("normalization", NORMALIZATIONS)
-def test_the_matrix_of_a_random_graph(normalization: Normalization) -> None:
-    view = make_view("dense")
-    found = normalize_adjacency(view, normalization)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found.toarray(), naive_adjacency(view, normalization), atol=1e-7)
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -139,18 +120,6 @@ def test_smoothed_rows(kind: str, normalization: Normalization) -> None:
     for hop in (2, 0, 3, 1):
         found = slots.smoothed(hop, nodes)
         np.testing.assert_allclose(dense(found), naive_smoothed(view, hop, normalization)[nodes], atol=1e-5)
-
-
-def test_smoothed_rows_are_sparse_as_long_as_they_are_mostly_empty() -> None:
-    rng = np.random.default_rng(0)
-    x = sp.random(60, 300, density=0.02, random_state=1, format="csr", dtype=np.float32)
-    slots = Slots(GraphView(to_csr(x), draw_edges(rng, 60, 90)))
-    kinds = [sp.issparse(slots.smoothed(hop, np.arange(60))) for hop in range(6)]
-    assert kinds[:2] == [True, True]
-    assert kinds == sorted(kinds, reverse=True)
-    assert not kinds[-1]
-    filled = slots.smoothed(kinds.index(False), np.arange(60))
-    assert np.count_nonzero(filled) > encoder.MOSTLY_FULL * filled.size
 
 
 def test_without_hops_features_are_themselves() -> None:
@@ -186,7 +155,7 @@ def test_layers_are_the_formula_rounded(
     assert len(found) == len(hops)
     for hop, layer in zip(hops, found, strict=True):
         assert layer.shape == (view.num_nodes, width)
-        assert layer.dtype == np.float32
+        assert layer.dtype == np.int8
         np.testing.assert_array_equal(layer, np.rint(layer))
         assert layer.min() == 0
         assert STEPS < layer.max() <= MOST
@@ -287,7 +256,7 @@ def test_wide_layers_are_their_own_formula(wide: GraphView, wide_slots: Slots) -
         total += 2**hop * part / np.where(length == 0, 1, length)
         expected.append(np.clip(STEPS * total / 2**hop, 0, MOST))
     for layer, hop in zip(found, (0, 2, 3), strict=True):
-        assert layer.dtype == np.float32
+        assert layer.dtype == np.int8
         np.testing.assert_array_equal(layer, np.rint(layer))
         assert np.abs(layer - expected[hop]).max() < 0.51
 
@@ -364,23 +333,6 @@ def test_products(kind: str, normalization: Normalization) -> None:
         np.testing.assert_allclose(found, expected, atol=ROUNDING * np.abs(vectors).sum(axis=1).max())
 
 
-@pytest.mark.parametrize("normalization", NORMALIZATIONS)
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_averages_of_a_score(hops: int, normalization: Normalization) -> None:
-    view, nodes = make_view("dense"), np.array([39, 4, 4, 20])
-    score = np.random.default_rng(0).normal(size=(view.num_nodes, 3))
-    asked: list[np.ndarray] = []
-
-    def look_up(near: np.ndarray) -> np.ndarray:
-        asked.append(near)
-        return score[near]
-
-    found = Slots(view, normalization).average(hops, nodes, look_up)
-    power = np.linalg.matrix_power(naive_adjacency(view, normalization), hops)
-    np.testing.assert_allclose(found, (power @ score)[nodes], atol=1e-6)
-    assert sorted(np.concatenate(asked).tolist()) == np.flatnonzero(power[nodes].any(axis=0)).tolist()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hop", [0, 2, 3])
 def test_what_each_slot_adds_to_the_layer(kind: str, hop: int) -> None:
@@ -419,14 +371,11 @@ def test_a_graph_without_edges(kind: str, normalization: Normalization) -> None:
     x = make_view(kind).x
     view = GraphView(x, torch.zeros(2, 0).long())
     slots, nodes = Slots(view, normalization), everyone(view)
-    np.testing.assert_array_equal(slots.adjacency.toarray(), np.eye(view.num_nodes))
     for hop in range(1, 4):
         np.testing.assert_array_equal(
             dense(slots.smoothed(hop, nodes)), naive_features(view).astype(np.float32)
         )
         np.testing.assert_array_equal(dense(slots.unit_rows(hop, nodes)), dense(slots.unit_rows(0, nodes)))
-    score = np.arange(80.0).reshape(40, 2)
-    np.testing.assert_array_equal(slots.average(2, nodes[5:9], lambda near: score[near]), score[5:9])
 
 
 def test_no_nodes() -> None:
@@ -496,66 +445,73 @@ def test_scaled_rows_have_length_1(seed: int, as_sparse: bool) -> None:
     assert (dense(scaled)[2] == 0).all()
 
 
-@pytest.fixture
-def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "_RECENT", OrderedDict())
-
-
-@pytest.mark.usefixtures("nothing_seen")
 def test_a_view_is_seen_once() -> None:
     view, twin = make_view("dense"), make_view("dense")
     assert see(view) is see(view)
     assert see(view) is see(view, "row")
     assert see(view) is not see(view, "sym")
-    assert see(view, "sym") is see(view, "sym")
     assert see(twin) is not see(view)
-    np.testing.assert_allclose(see(view, "sym").adjacency.toarray(), naive_adjacency(view, "sym"), atol=1e-6)
 
 
-@pytest.mark.usefixtures("nothing_seen")
-def test_what_is_kept_stays_under_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    views = [make_view("dense", seed=seed) for seed in range(6)]
-    nodes = np.arange(40)
-    one = Slots(views[0])
-    one.layers([3], nodes, 30, 0)
-    budget = 3 * one.num_bytes
-    monkeypatch.setattr(encoder, "KEPT_BYTES", budget)
-    first = see(views[0])
+def test_smoothed_columns_of_views_seen_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "_recent", [])
+    monkeypatch.setattr(encoder, "KEPT_BYTES", 2 * 4 * 40 * 15 * 3)  # of two views, features and two hops
+    views = [make_view("dense", seed=seed) for seed in range(3)]
     for view in views:
-        see(views[0])  # used again and again, so it is not the oldest
-        see(view).layers([3], nodes, 30, 0)
-        see(view)
-        kept = [slots for _, slots in encoder._RECENT.values()]
-        assert sum(slots.num_bytes for slots in kept) <= budget
-    assert len(kept) > 1
-    assert see(views[0]) is first
-    assert (id(views[1]), "row") not in encoder._RECENT
+        see(view).smooth(2)
+    assert [bool(see(view).blocks) for view in views] == [False, True, True]
+    expected = Slots(views[0]).smoothed(2, np.arange(40))
+    np.testing.assert_array_equal(see(views[0]).smoothed(2, np.arange(40)), expected)
+    del view, views[:]
+    gc.collect()
+    assert [ref() for ref in encoder._recent] == [None] * len(encoder._recent)
 
 
-@pytest.mark.usefixtures("nothing_seen")
-def test_a_view_beyond_the_budget_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = make_view("dense", num_nodes=10), make_view("dense", num_nodes=200)
-    monkeypatch.setattr(encoder, "KEPT_BYTES", 2 * Slots(small).num_bytes)
-    see(small)
-    slots = see(large)
-    assert list(encoder._RECENT) == [(id(large), "row")]
-    assert see(large) is slots
+def test_lengths_and_projections() -> None:
+    view, nodes = make_view("dense"), np.array([5, 3, 39, 11, 5])
+    weight = np.random.default_rng(0).normal(size=(15, 2)).astype(np.float32)
+    for normalization in NORMALIZATIONS:
+        slots = Slots(view, normalization)
+        for hop in range(4):
+            rows = naive_smoothed(view, hop, normalization)[nodes]
+            np.testing.assert_allclose(slots.project(hop, weight, nodes), rows @ weight, atol=1e-4)
+            lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-12)
+            np.testing.assert_allclose(slots.lengths(hop, nodes), lengths, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_kept_is_counted(kind: str) -> None:
-    view = make_view(kind)
-    slots = Slots(view)
-    before = slots.num_bytes
-    x, matrix = slots.x, slots.adjacency
-    size = 2 * x.data.nbytes if kind == "sparse" else x.nbytes
-    assert before == size + 2 * matrix.data.nbytes
-    slots.unit_rows(0, np.arange(3))
-    assert slots.num_bytes == before + 40 * 15 * 4  # of all nodes
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("columns", [1, 4, 100])
+@pytest.mark.parametrize(("kind", "num_features"), [("dense", 15), ("sparse", 15), ("sparse", WIDE + 1)])
+def test_blocks_threads_and_files_change_no_bit(
+    kind: str, num_features: int, columns: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, nodes = make_view(kind, num_features=num_features), np.array([7, 0, 39, 3, 7])
+
+    def look() -> list[np.ndarray]:
+        slots = Slots(view)
+        found = [*slots.layers((0, 2, 3), nodes, 50, 1), slots.lengths(2, nodes)]
+        return [*found, *(dense(slots.unit_rows(hop, nodes)) for hop in range(3))]
+
+    expected = look()
+    monkeypatch.setattr(encoder, "COLUMNS", columns)
+    monkeypatch.setattr(encoder, "ROWS", 7)
+    monkeypatch.setattr(smoothing, "ENTRIES", 9)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        for in_memory in (encoder.IN_MEMORY, 0):
+            monkeypatch.setattr(encoder, "IN_MEMORY", in_memory)
+            for found, wanted in zip(look(), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+    finally:
+        torch.set_num_threads(before)
 
 
-def test_layers_of_wide_features_are_counted() -> None:
-    slots = Slots(make_view("sparse", num_features=WIDE + 1))
-    before = slots.num_bytes
-    slots.layers((0, 2), np.arange(3), 30, 0)
-    assert slots.num_bytes == before + 2 * 40 * 30  # those asked for, of all nodes, a byte each
+def test_arrays_in_files() -> None:
+    array = encoder.allocate((4, 3), np.float32, 2**40)
+    assert isinstance(array, encoder.ArrayFile)
+    array[:] = np.arange(12).reshape(4, 3)
+    array[np.array([1])] = -1
+    assert array[:].tolist() == [[0, 1, 2], [-1, -1, -1], [6, 7, 8], [9, 10, 11]]
+    assert array[np.array([3, 0])].tolist() == [[9, 10, 11], [0, 1, 2]]
+    assert isinstance(encoder.allocate((4, 3), np.float32, 12), np.ndarray)

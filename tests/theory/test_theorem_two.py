@@ -66,7 +66,8 @@ def test_the_eigenvalue_is_that_of_the_papers_matrix(num_features: int, dim: int
     network = make_network(num_features, dim)
     with torch.no_grad():
         network.structure_extractors[1] *= scale
-        network.node_extractors[:, 0] *= scale
+        for matrix in network.node_extractors:
+            matrix[0] *= scale
     expected, largest = smallest_by_numpy(build_w(network))
     found = smallest_eigenvalue(extractor_blocks(network))
     assert found == pytest.approx(expected, abs=1e-6 * largest)
@@ -78,7 +79,7 @@ def test_the_eigenvalue_is_that_of_the_papers_matrix(num_features: int, dim: int
 def test_a_dependent_column_leaves_exactly_nothing() -> None:
     network = make_network(5, 8)
     with torch.no_grad():
-        network.structure_extractors[2, 4] = 2 * network.structure_extractors[2, 1]
+        network.structure_extractors[2][4] = 2 * network.structure_extractors[2][1]
     assert smallest_by_numpy(build_w(network))[0] != 0.0
     assert smallest_eigenvalue(extractor_blocks(network)) == 0.0
     condition = check_theorem_two(network, 0.3, torch.zeros(1, 5), torch.ones(1, 5))
@@ -126,8 +127,8 @@ def test_the_bound_of_the_proof_holds_for_every_pair_and_the_printed_one_does_no
         assert apart >= condition.right_proved > 0
     plain = make_network(4, 4, num_extractors=1)
     with torch.no_grad():
-        for bank in plain.extractors:
-            bank[0] = 10 * torch.eye(4)
+        for bank in (*plain.node_extractors, *plain.structure_extractors):
+            bank.copy_(10 * torch.eye(4))
     x, y = torch.zeros(1, 4), torch.tensor([[0.0, 2.0, 0.0, 0.0]])
     condition = check_theorem_two(plain, 0.3, x, y)
     apart = np.linalg.norm(build_w(plain) @ (x - y).repeat(1, 2).flatten().double().numpy())
@@ -226,24 +227,24 @@ def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
     """The same directions at three times the length: far apart for the theorem, the same for a cosine."""
     network = make_network(5, 5)
     generator = torch.Generator().manual_seed(2)
-    before = 100 * torch.randn(20, 5, generator=generator)
+    before = 1e5 * torch.randn(20, 5, generator=generator)
     after = 3 * before
     condition = check_theorem_two(network, 0.3, before, after)
     assert condition.is_satisfied
     assert condition.threshold < condition.right_printed
 
     def embed(x: Tensor) -> Tensor:
-        own = torch.einsum("nf,afd->nad", x, network.node_extractors.detach()[:1])
-        others = torch.einsum("nf,rfd->nrd", x, network.structure_extractors.detach())
+        own = torch.einsum("nf,afd->nad", x, torch.stack(list(network.node_extractors))[:1])
+        others = torch.einsum("nf,rfd->nrd", x, torch.stack(list(network.structure_extractors)))
         return torch.cat([own, others], dim=1)
 
     with torch.no_grad():
-        first = network(embed(before), grow_for=0)
-        founded = len(network.atomic_prototypes)
-        second = network(embed(after), grow_for=1)
-    assert torch.equal(first.levels[0].index, second.levels[0].index)
-    assert len(network.atomic_prototypes) == founded > 1
-    assert set(network.atomic_prototypes.founders.tolist()) == {0}
+        first = network(embed(before), task=0)
+        count = len(network.atomic_prototypes)
+        second = network(embed(after), task=1)
+    assert torch.equal(first.matched[0], second.matched[0])
+    assert len(network.atomic_prototypes) == count > 1
+    assert set(network.atomic_prototypes.tasks.tolist()) == {0}
 
 
 def test_features_that_the_network_is_not_for() -> None:

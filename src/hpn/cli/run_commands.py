@@ -60,6 +60,7 @@ def run(
         bool, typer.Option("--views", help="Also draw the test nodes after each task (t-SNE); for hpn.")
     ] = False,
     device: Device = "auto",
+    ray: Ray = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
     data_root: DataRoot = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
@@ -92,7 +93,7 @@ def run(
         is_shown = not fresh and device in {"auto", "cpu"}
         result = experiment.find_finished(request, out, watcher) if is_shown else None
         if result is None:
-            result = experiment.run(**request, device=device, out=out, fresh=fresh, watcher=watcher)
+            result = experiment.run(**request, device=device, ray=ray, out=out, fresh=fresh, watcher=watcher)
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     else:

@@ -77,14 +77,15 @@ def answer_there(
 
 
 def _prepare(config: RunConfig, load: Callable[[], Graph]) -> None:
-    different = _differences(there=installed_versions(), here=config.versions)
+    different = differences(there=installed_versions(), here=config.versions)
     if different:
         raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
     if config.data_sha256 not in graphs:
         keep_graph(config.data_sha256, load())
 
 
-def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """What differs between the versions of two machines."""
     return "; ".join(
         f"{name} {there.get(name)} there, {here.get(name)} here"
         for name in sorted({*there, *here})

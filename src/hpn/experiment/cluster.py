@@ -35,8 +35,8 @@ WAIT = 30.0
 """Seconds in which a cluster has to answer."""
 POLL = 0.2
 """Seconds after which a signal that came while Ray was waiting is looked at."""
-OBJECT_STORE = 256 * 2**20
-"""Bytes of shared memory for graphs on this machine; larger ones go to disk."""
+OBJECT_STORE = 2 * 2**30
+"""Bytes of shared memory for graphs and smoothed columns on this machine; what is more goes to disk."""
 
 
 class Cluster:
@@ -50,15 +50,19 @@ class Cluster:
             for a new cluster on this machine, which ends with the block.
         gpus: Whether a job takes a GPU as well.
         wait: Seconds in which the cluster has to answer.
+        num_cpus: Jobs at a time on a new cluster; by default as many as this process may use cores.
 
     Raises:
         ConfigError: On entry, if Ray is not installed, the cluster cannot be reached or has no GPU.
     """
 
-    def __init__(self, address: str, *, gpus: bool = False, wait: float = WAIT) -> None:
+    def __init__(
+        self, address: str, *, gpus: bool = False, wait: float = WAIT, num_cpus: int | None = None
+    ) -> None:
         self.address = address
         self.gpus = gpus
         self.wait = wait
+        self.num_cpus = num_cpus
         self._ray: Any = None
         self._task: Any = None
         self._graphs: dict[str, Any] = {}
@@ -82,6 +86,11 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._disconnect()
+
+    @property
+    def ray(self) -> Any:
+        """The package, connected."""
+        return self._ray
 
     @property
     def num_jobs(self) -> int:
@@ -146,7 +155,7 @@ class Cluster:
                         on_error(index, error)
                 if not running:
                     return
-                for answer in self._answers(list(running)):
+                for answer in self.answers(list(running)):
                     on_answer(running.pop(answer), answer)
         except BaseException:
             self._cancel(running)
@@ -157,7 +166,7 @@ class Cluster:
         variables = RAY_SETTINGS
         if self.address == LOCAL:
             options = {
-                "num_cpus": default_workers(),
+                "num_cpus": self.num_cpus or default_workers(),
                 "include_dashboard": False,
                 "object_store_memory": OBJECT_STORE,
             }
@@ -201,7 +210,7 @@ class Cluster:
         with quiet():
             return self._task.remote(job, files, [self._graphs[key]], there)
 
-    def _answers(self, running: list[Any]) -> list[Any]:
+    def answers(self, running: list[Any]) -> list[Any]:
         """One that has come, if one has."""
         with self._reachable():
             return list(self._ray.wait(running, num_returns=1, timeout=POLL)[0])
@@ -223,7 +232,7 @@ class Cluster:
             if end.error is None:
                 write_files(job.folder, files)
         except self._ray.exceptions.RayError as error:
-            return JobEnd(self._why(error), 0.0)
+            return JobEnd(self.why(error), 0.0)
         except OSError as error:
             return replace(end, error=reason(error))
         return end
@@ -236,7 +245,7 @@ class Cluster:
             cause = getattr(error, "cause", None)
             if isinstance(cause, HPNError):
                 raise type(cause)(str(cause)) from error
-            raise WorkerError(self._why(error)) from error
+            raise WorkerError(self.why(error)) from error
         if job.folder:
             write_files(job.folder, files)
         return result
@@ -246,7 +255,8 @@ class Cluster:
             answered: tuple[Any, dict[str, bytes]] = self._ray.get(answer)
         return answered
 
-    def _why(self, error: Exception) -> str:
+    def why(self, error: Exception) -> str:
+        """What a job failed of, for people."""
         errors = self._ray.exceptions
         if isinstance(error, errors.RayTaskError):
             return _not_run(error)

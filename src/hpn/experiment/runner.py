@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph, data_files
+from hpn.errors import ConfigError
 from hpn.evaluation import evaluate
 from hpn.experiment.config import RunConfig, resolve_config
 from hpn.experiment.costs import Stopwatch
@@ -36,6 +37,7 @@ def run(
     views: bool = False,
     fresh: bool = False,
     device: str = "auto",
+    ray: str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
@@ -51,6 +53,8 @@ def run(
         views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
         fresh: Delete what the folder holds of an earlier run.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
+        ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local``
+            for a new one on this machine. The result is the same, bit for bit.
         watcher: Is told what happens.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
             ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.
@@ -65,16 +69,28 @@ def run(
         >>> result["am"]["mean"] > 90
         True
     """
+    from hpn.experiment.ray_fold import fold_on  # which imports this module
+
     chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
     device = str(choose_device(device))
     start = time.perf_counter()
     config, graph = resolve_config(dataset, data_root=root, **choices)
+    if ray is not None and not getattr(config.make_learner(0), "folds", False):
+        raise ConfigError(
+            "hpn run --ray computes the sums of --method hpn with the preset best; for many runs on a "
+            "cluster there are hpn compare --ray and hpn tune --ray"
+        )
     load_seconds = time.perf_counter() - start
     if views:
         check_views(config)
     folder = Path(out) if out else config.default_folder()
-    with open_run_folder(folder, config, fresh=fresh), deterministic(graph, device):
+    is_done = not fresh and all(is_finished(folder / f"seed-{seed}", views=views) for seed in chosen)
+    with (
+        open_run_folder(folder, config, fresh=fresh),
+        deterministic(graph, device),
+        fold_on(None if is_done else ray),
+    ):
         watcher = watcher or Watcher()
         watcher.run_started(folder, len(chosen), len(config.tasks))
         for seed in chosen:

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn.device import CPU
-from hpn.nn.encoder import Features, Normalization, Slots, see
+from hpn.nn.encoder import Features, Slots, see
+from hpn.nn.smoothing import Normalization
 from hpn.streams import Query, Task
 
 DEFAULT_HOPS = 2

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn.device import CPU
-from hpn.nn.encoder import Features, Normalization, see
+from hpn.nn.encoder import Features, see
+from hpn.nn.smoothing import Normalization
 from hpn.streams import Query, Task
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)

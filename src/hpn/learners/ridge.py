@@ -25,7 +25,8 @@ from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn.device import CPU
-from hpn.nn.encoder import Normalization, see
+from hpn.nn.encoder import see
+from hpn.nn.smoothing import Normalization
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import GraphView, Query, Task
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from hpn.errors import DataError
 from hpn.learners.hpn.evidence import Extractors
-from hpn.learners.hpn.memory import Labelled, Memory
+from hpn.learners.hpn.memory import Memory
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.solved import Name, SolvedNetwork
 from hpn.model.ledger import Ledger
 from hpn.streams import GraphView

@@ -38,7 +38,8 @@ class HPNClassifier(ClassifierCore, ClassifierMixin, BaseEstimator):  # type: ig
 
     Args:
         width: Random features that each neighbourhood is encoded with. More are slightly more accurate, and
-            take time and memory that grow with the square.
+            take time and memory that grow with the square. By default 2,000 if the graph of the first fit has
+            at most 100,000 nodes, 1,000 up to 300,000 and 500 beyond; later fits keep it.
         strength: Regularisation. Larger values trust single labels less.
         balance: Between 0 (every node weighs the same) and 1 (every class weighs the same).
         threshold: Distance within which evidence belongs to a prototype. Smaller values give more prototypes

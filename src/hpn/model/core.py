@@ -67,7 +67,7 @@ class ClassifierCore:
     def __init__(
         self,
         *,
-        width: int = 2000,
+        width: int | None = None,
         strength: float = 0.1,
         balance: float = 0.75,
         threshold: float = 0.003,
@@ -120,9 +120,12 @@ class ClassifierCore:
         """
         settings, seed = self._settings()
         network = getattr(self, "network_", None)
+        if network is not None and settings.width is None:  # that of the first fit
+            settings = replace(settings, width=network.settings.width)
         if network is not None and (network.settings, network.memory.seed) != (settings, seed):
             raise ConfigError("a parameter was changed after the first fit; call fit to start over")
         view = self._read_graph(data)
+        settings = settings.fit_to(view.num_nodes)
         if (
             nodes is None
             and y is None
@@ -232,7 +235,10 @@ class ClassifierCore:
         if mine is theirs:
             raise ConfigError("merge needs another classifier, not this one")
         if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
-            raise ConfigError("merge needs two classifiers with the same parameters")
+            raise ConfigError(
+                "merge needs two classifiers with the same parameters; if the widths were chosen by the size "
+                "of each graph, give both the same width"
+            )
         if self.n_features_in_ != other.n_features_in_:
             raise ConfigError(
                 f"merge needs the same features, got {self.n_features_in_} and {other.n_features_in_}"
@@ -534,7 +540,7 @@ class ClassifierCore:
         }
         given = {name: getattr(self, key) for key, name in names.items()}
         for key in names:
-            if getattr(self, key) is None:
+            if getattr(self, key) is None and key != "width":
                 raise ConfigError(f"model: {key} = None: expected a number")
         try:
             seed = self._seed() if self.random_state is None else self.random_state

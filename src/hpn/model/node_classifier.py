@@ -41,7 +41,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         data: The graph; see :class:`hpn.HPNClassifier`. ``set_params(data=...)`` exchanges it for one that
             has grown. ``None``: there is none, and samples are rows of features.
-        width: Random features that each neighbourhood is encoded with.
+        width: Random features that each neighbourhood is encoded with; by default chosen by the size of the
+            graph, as :class:`hpn.HPNClassifier` has it.
         strength: Regularisation. Larger values trust single labels less.
         balance: Between 0 (every node weighs the same) and 1 (every class weighs the same).
         threshold: Distance within which evidence belongs to a prototype.
@@ -78,7 +79,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         data: GraphLike | None = None,
         *,
-        width: int = 2000,
+        width: int | None = None,
         strength: float = 0.1,
         balance: float = 0.75,
         threshold: float = 0.003,

@@ -12,27 +12,34 @@ where :math:`\hat{A}` is the normalised adjacency matrix with self-loops and the
 numbers are exact in single precision as long as no sum passes :math:`2^{24}`, so h does not depend on which
 nodes are encoded together, on threads or on the BLAS library, and sums over nodes are the same in any order.
 
-**Project first, then smooth.** Sparse features with more columns than ``width`` would fill up when smoothed;
-there :math:`\hat{A}^k (X P_k)` is computed, and lengths are taken after the projection, which preserves them.
+**Columns, then rows.** Columns of :math:`\hat{A}^k X` do not depend on each other: blocks of them are
+smoothed apart. Then rows are encoded, some at a time. Smoothed columns of large graphs are kept in temporary
+files.
+
+**Project first, then smooth.** Sparse features with many columns would fill up when smoothed; there
+:math:`\hat{A}^k (X P_k)` is computed, and lengths are taken after the projection, which preserves them.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+import math
+import tempfile
+import weakref
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import is_sparse, to_scipy
+from hpn.datasets.sparse import to_scipy
 from hpn.nn.device import CPU
+from hpn.nn.fold import cut, run_threads
+from hpn.nn.smoothing import Normalization, Smoothing
 from hpn.streams import GraphView
 
-Normalization = Literal["sym", "row"]
 Features = Any
 """A SciPy CSR matrix or a NumPy array, ``[num_nodes, num_features]``: both index and multiply alike."""
 
@@ -45,120 +52,198 @@ WIDE = 2000
 """Sparse features with more columns than this are projected before they are smoothed."""
 SKETCH = 512
 """Random projections from which lengths of smoothed rows are estimated where these are not computed."""
-MOSTLY_FULL = 0.2
-ROWS_AT_ONCE = 8192
-FEW = 16
-"""Less than one node in so many is encoded on its own, and not with all others."""
-KEPT_LAYERS = 1 << 26
-"""Encoded nodes of a view are kept if those of all take at most so many bytes."""
-KEPT_BYTES = 1 << 28
-"""What is kept of recently seen views."""
+COLUMNS = 32
+"""Columns that are smoothed at once."""
+ROWS = 4096
+"""Rows that are encoded at once."""
+IN_MEMORY = 1 << 26
+"""Bytes of an array over all nodes up to which it is kept in memory, and in a temporary file beyond."""
+KEPT_BYTES = 1 << 27
+"""Bytes of smoothed columns that are kept of recently seen views."""
+
+Base = tuple[int, int] | None
+"""What is smoothed: the features, or (``width``, ``seed``) of their projection."""
+Block = list[Any]
+"""Some columns at hop 0, 1, …: arrays ``[num_nodes, n]``, or files that rows are read from."""
 
 
 class Slots:
-    r"""Slots of all nodes of a view, computed when they are first needed and kept.
+    r"""Slots of all nodes of a view, computed when they are first needed.
 
     Args:
         view: The graph.
         normalization: How :math:`\hat{A}` is scaled: ``row`` (a mean) or ``sym``.
 
+    Attributes:
+        smoothing: Multiplies with :math:`\hat{A}`.
+        blocks: Smoothed columns.
+        row_lengths: Lengths of smoothed rows by hop, estimated if they are wide.
+
     Example:
-        >>> import torch
         >>> view = GraphView(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[0, 1], [1, 0]]))
         >>> Slots(view).smoothed(1, np.array([0, 1])).tolist()
         [[0.5, 1.0], [0.5, 1.0]]
     """
 
     def __init__(self, view: GraphView, normalization: Normalization = "row") -> None:
-        x = view.x
-        self.x: Features = sp.csr_matrix(to_scipy(x)) if is_sparse(x) else x.float().numpy()
-        self.adjacency = normalize_adjacency(view, normalization)
-        self.num_features = view.num_features
-        self.is_wide = is_csr(self.x) and self.num_features > WIDE
-        self._smoothed: list[Features] = [self.x]
-        self._units: dict[int, np.ndarray] = {}
+        self.num_nodes, self.num_features = view.num_nodes, view.num_features
+        self.is_wide = view.is_sparse and self.num_features > WIDE
+        self.smoothing = Smoothing(view, normalization)
+        self.blocks: dict[Base, list[Block]] = {}
+        self._features: Any = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
+        self.row_lengths: dict[int, np.ndarray] = {}
         self._sketch: np.ndarray | None = None
-        self._lengths: list[np.ndarray] = []
-        self._layers: dict[tuple[int, int, int], np.ndarray] = {}
-        self._is_encoded: dict[tuple[int, int, int], np.ndarray] = {}
+        self._layers: dict[tuple[int, int, int], Any] = {}
 
-    @property
-    def num_bytes(self) -> int:
-        """What is kept."""
-        kept = [*self._smoothed, *self._units.values(), *self._layers.values(), self.adjacency]
-        kept += [] if self._sketch is None else [self._sketch]
-        return sum(part.data.nbytes * (2 if is_csr(part) else 1) for part in kept)
+    def features(self, nodes: np.ndarray) -> Features:
+        """Features of nodes; sparse ones stay sparse."""
+        if isinstance(self._features, Tensor):
+            return self._features.numpy()[nodes].astype(np.float32, copy=False)
+        if is_csr(self._features):
+            return self._features[nodes]
+        return np.asarray(self._features.take(torch.from_numpy(nodes)))
 
     def smoothed(self, hop: int, nodes: np.ndarray) -> Features:
-        r"""Rows of :math:`\hat{A}^k X`, an array or a sparse matrix ``[len(nodes), num_features]``."""
-        if self.is_wide and hop > 0:
-            return _fill(_reach(self.adjacency, nodes, hop) @ self.x)
-        while len(self._smoothed) <= hop:
-            self._smoothed.append(_fill(self.adjacency @ self._smoothed[-1]))
-        return self._smoothed[hop][nodes]
+        r"""Rows of :math:`\hat{A}^k X` ``[len(nodes), num_features]``; sparse if they are wide."""
+        if self.is_wide:
+            return self.smoothing.reach(nodes, hop) @ self._features if hop else self._features[nodes]
+        if hop == 0:
+            rows = self.features(nodes)
+            return rows.toarray() if is_csr(rows) else rows
+        return np.hstack([block[hop][nodes] for block in self.smooth(hop)])
+
+    def smooth(self, hop: int, base: Base = None) -> list[Block]:
+        """Smooth all columns up to a hop, blocks of them in parallel, and keep them."""
+        if base not in self.blocks:
+            cuts = self.cuts(base)
+            first = [self._allocate(part.stop - part.start, base) for part in cuts]
+
+            def fill(rows: slice) -> None:
+                some = self._start(rows, base)
+                for part, columns in zip(cuts, first, strict=True):
+                    columns[rows] = some[:, part]
+
+            run_threads(fill, cut(self.num_nodes, ROWS))
+            self.blocks[base] = [[columns] for columns in first]
+        if len(self.blocks[base][0]) <= hop:
+            self.blocks[base] = run_threads(self._smooth_on, self.blocks[base], hop, base)
+            _keep_recent(self)
+        return self.blocks[base]
+
+    def _smooth_on(self, block: Block, hop: int, base: Base) -> Block:
+        """Go on from what is known of a block."""
+        block, found = [*block], block[-1][:]
+        while len(block) <= hop:
+            found = self.smoothing(found)
+            block.append(self._allocate(found.shape[1], base))
+            block[-1][:] = found
+        return block
+
+    def smooth_block(self, number: int, hop: int, base: Base = None) -> Block:
+        """One block of columns up to a hop, not kept."""
+        part = self.cuts(base)[number]
+        block = [np.concatenate([self._start(rows, base, part) for rows in cut(self.num_nodes, ROWS)])]
+        while len(block) <= hop:
+            block.append(self.smoothing(block[-1]))
+        return block
+
+    def cuts(self, base: Base) -> list[slice]:
+        """Blocks of columns."""
+        return cut(self.num_features if base is None else base[0], COLUMNS)
+
+    def _start(self, rows: slice, base: Base, part: slice = slice(None)) -> np.ndarray:
+        """Rows of some columns before smoothing."""
+        some = self.features(np.arange(rows.start, rows.stop))
+        if base is not None:
+            return np.asarray(some @ np.ascontiguousarray(recent_signs(self.num_features, *base, 0)[:, part]))
+        return np.asarray(some[:, part].toarray() if is_csr(some) else some[:, part])
+
+    def _allocate(self, num_columns: int, base: Base) -> Any:
+        size = 4 * self.num_nodes * (self.num_features if base is None else base[0])
+        return allocate((self.num_nodes, num_columns), np.float32, size)
+
+    def lengths(self, hop: int, nodes: np.ndarray) -> np.ndarray:
+        """Lengths of :meth:`smoothed` rows; those of rows that are not wide are kept."""
+        if self.is_wide:
+            return _lengths(self.smoothed(hop, nodes))
+        if hop not in self.row_lengths:
+            self.smooth(hop)
+            found = run_threads(self.measure, cut(self.num_nodes, ROWS), hop)
+            self.row_lengths[hop] = np.concatenate(found)
+        return np.asarray(self.row_lengths[hop][nodes])
+
+    def measure(self, part: slice, hop: int) -> np.ndarray:
+        """Lengths of a part of the smoothed rows."""
+        nodes = np.arange(part.start, part.stop)
+        found = [_lengths(self.smoothed(hop, nodes[rows])) for rows in cut(len(nodes), ROWS)]
+        return np.concatenate(found)
+
+    def project(self, hop: int, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        r"""Rows of :math:`\hat{A}^k X W`, for few columns W ``[num_features, n]``; projected first."""
+        if hop == 0:
+            return np.asarray(self.features(nodes) @ weight)
+        parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
+        found = np.concatenate(run_threads(lambda some: self.features(some) @ weight, parts))
+        return np.asarray(self.smooth_array(found, hop)[nodes])
+
+    def smooth_array(self, x: np.ndarray, hops: int) -> np.ndarray:
+        """Smooth an array ``[num_nodes, n]``, blocks of columns in parallel."""
+
+        def smooth(part: slice) -> np.ndarray:
+            found = np.ascontiguousarray(x[:, part])
+            for _ in range(hops):
+                found = self.smoothing(found)
+            return found
+
+        return np.hstack(run_threads(smooth, cut(x.shape[1], max(1, min(COLUMNS, x.shape[1] // 2)))))
 
     def unit_rows(self, hop: int, nodes: np.ndarray) -> Features:
         """Directions of :meth:`smoothed` rows, as multiples of ``2**-bits``: whole numbers."""
-        scale = 2.0 ** slot_bits(self.num_features)
-        if self.is_wide:
-            # Always sparse: what else is asked for must not decide how a row is computed.
-            rows = _reach(self.adjacency, nodes, hop) @ self.x if hop else self.x[nodes]
-            return (scale_rows(rows) * np.float32(scale)).rint()
-        if hop not in self._units:
-            count = self.adjacency.shape[0]
-            is_few = len(nodes) < count // FEW
-            rows = self.smoothed(hop, nodes if is_few else np.arange(count))
-            units = np.rint(scale_rows(rows.toarray() if is_csr(rows) else rows) * np.float32(scale))
-            if is_few:
-                return units
-            self._units[hop] = units
-        return self._units[hop][nodes]
+        rows = scale_rows(self.smoothed(hop, nodes)) * np.float32(2.0 ** slot_bits(self.num_features))
+        return rows.rint() if is_csr(rows) else np.rint(rows, out=rows)
 
     def products(self, hop: int, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Inner products of slots with vectors ``[m, num_features]``: ``[len(nodes), m]``."""
         if not self.is_wide:
             weights = (2.0 ** -slot_bits(self.num_features) * vectors.T).astype(np.float32)
-            starts = range(0, max(1, len(nodes)), ROWS_AT_ONCE)
-            return np.concatenate(
-                [self.unit_rows(hop, nodes[at : at + ROWS_AT_ONCE]) @ weights for at in starts]
-            )
-        found = np.asarray(self.x @ vectors.T.astype(np.float32))
-        for _ in range(hop):
-            found = self.adjacency @ found
-        return np.asarray(found[nodes] / self._length(hop)[nodes, None])
+            return np.asarray(self.unit_rows(hop, nodes) @ weights)
+        found = self.project(hop, vectors.T.astype(np.float32), nodes)
+        return np.asarray(found / self._sketched_lengths(hop)[nodes, None])
 
     def layers(self, hops: Sequence[int], nodes: np.ndarray, width: int, seed: int) -> list[np.ndarray]:
-        """The random layer for several K: whole numbers up to ``MOST`` in single precision.
+        """The random layer for several K: whole numbers up to ``MOST``, in 8 bits.
 
         Shapes:
             - each result: ``[len(nodes), width]``
         """
         if self.is_wide:
-            if any((hop, width, seed) not in self._layers for hop in hops):
-                self._project(hops, width, seed)
-            return [self._layers[hop, width, seed][nodes].astype(np.float32) for hop in hops]
-        count = self.adjacency.shape[0]
-        if 4 * count * width > KEPT_LAYERS:
-            found = self._encode(range(max(hops) + 1), nodes, width, seed)
-            return [found[hop] for hop in hops]
-        # Whole numbers do not depend on which nodes are encoded together, so each is encoded once.
-        is_known = self._is_encoded.setdefault((max(hops), width, seed), np.zeros(count, bool))
-        new = np.unique(nodes[~is_known[nodes]])
-        for hop, rows in enumerate(self._encode(range(max(hops) + 1), new, width, seed)):
-            kept = self._layers.setdefault((hop, width, seed), np.zeros((count, width), np.uint8))
-            kept[new] = rows
-        is_known[new] = True
-        return [self._layers[hop, width, seed][nodes].astype(np.float32) for hop in hops]
-
-    def _encode(self, hops: range, nodes: np.ndarray, width: int, seed: int) -> list[np.ndarray]:
-        """The random layer of nodes for each K in ``hops``."""
-        bits, found = slot_bits(self.num_features), []
+            self.prepare(hops, width, seed)
+            return [self._layers[hop, width, seed][nodes] for hop in hops]
+        bits, found = slot_bits(self.num_features), {}
         total = torch.zeros(len(nodes), width, device=CPU)
-        for hop in hops:
+        for hop in range(max(hops) + 1):
             signs = recent_signs(self.num_features, width, seed, hop)
             total.addmm_(torch.from_numpy(self.unit_rows(hop, nodes)), torch.from_numpy(signs), alpha=2**hop)
-            found.append(_round_layer(total, 2.0 ** -(hop + bits)).numpy())
-        return found
+            if hop in hops:
+                found[hop] = _round_layer(total, 2.0 ** -(hop + bits))
+        return [found[hop] for hop in hops]
+
+    def prepare(self, hops: Sequence[int], width: int, seed: int) -> None:
+        """Compute in parallel what :meth:`layers` needs of all nodes."""
+        if not self.is_wide:
+            self.smooth(max(hops))
+        elif any((hop, width, seed) not in self._layers for hop in hops):
+            blocks = self.smooth(max(hops), (width, seed))
+            parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
+            layers = [allocate((self.num_nodes, width), np.int8, self.num_nodes * width) for _ in hops]
+
+            def encode(nodes: np.ndarray) -> None:
+                for layer, found in zip(layers, encode_projected(nodes, hops, blocks), strict=True):
+                    layer[nodes] = found
+
+            run_threads(encode, parts)
+            self._layers |= {(hop, width, seed): layer for hop, layer in zip(hops, layers, strict=True)}
+            del self.blocks[width, seed]
 
     def layer_parts(self, hop: int, nodes: np.ndarray, width: int, seed: int) -> np.ndarray:
         """What each slot adds to the random layer where that is not 0 ``[hop + 1, len(nodes), width]``."""
@@ -166,83 +251,91 @@ class Slots:
         parts = [
             scale
             * np.float32(2**at)
-            * (self.unit_rows(at, nodes) @ draw_signs(self.num_features, width, seed, at))
+            * (self.unit_rows(at, nodes) @ recent_signs(self.num_features, width, seed, at))
             for at in range(hop + 1)
         ]
         (hidden,) = self.layers([hop], nodes, width, seed)
         return np.stack(parts) * (hidden > 0)
 
-    def average(self, hops: int, nodes: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Averages of a score over the neighbourhood, ``hops`` times; ``score`` is asked for nodes nearby.
-
-        Rounded as if the score of all nodes were multiplied with the adjacency matrix.
-        """
-        if hops == 0:
-            return score(nodes)
-        rows = self.adjacency[nodes]
-        near = np.unique(rows.indices)
-        parts = (rows.data, np.searchsorted(near, rows.indices), rows.indptr)
-        return np.asarray(
-            sp.csr_matrix(parts, shape=(len(nodes), len(near))) @ self.average(hops - 1, near, score)
-        )
-
-    def reach(self, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
-        r"""Rows of :math:`\hat{A}^k`: what each node of the graph counts in the slots of ``nodes``."""
-        return _reach(self.adjacency, nodes, hops)
-
-    def _project(self, hops: Sequence[int], width: int, seed: int) -> None:
-        """Encode all nodes: project once, then smooth and scale hop by hop."""
-        total = torch.zeros(self.adjacency.shape[0], width, device=CPU)
-        part = np.asarray(self.x @ draw_signs(self.num_features, width, seed, 0))
-        for hop in range(max(hops) + 1):
-            part = self.adjacency @ part if hop else part
-            length = _lengths(part) / np.float32(width**0.5)
-            factor = torch.from_numpy(np.float32(2**hop) / length)[:, None]
-            first, rows = _shift(width, hop), torch.from_numpy(part)
-            total[:, first:].addcmul_(rows[:, : width - first], factor)
-            total[:, :first].addcmul_(rows[:, width - first :], factor)
-            if hop in hops:
-                starts = range(0, len(total), ROWS_AT_ONCE)
-                blocks = (_round_layer(total[at : at + ROWS_AT_ONCE], 2.0**-hop) for at in starts)
-                rounded = [block.to(torch.uint8) for block in blocks]
-                self._layers[hop, width, seed] = torch.cat(rounded).numpy()
-
-    def _length(self, hop: int) -> np.ndarray:
-        while len(self._lengths) <= hop:
+    def _sketched_lengths(self, hop: int) -> np.ndarray:
+        if hop not in self.row_lengths:
             if self._sketch is None:
-                self._sketch = np.asarray(self.x @ draw_signs(self.num_features, SKETCH, 0, 0))
-            else:
-                self._sketch = self.adjacency @ self._sketch
-            self._lengths.append(_lengths(self._sketch) / np.float32(SKETCH**0.5))
-        return self._lengths[hop]
+                self._sketch = np.asarray(self._features @ draw_signs(self.num_features, SKETCH, 0, 0))
+            found = self.smooth_array(self._sketch, hop)
+            self.row_lengths[hop] = _lengths(found) / np.float32(SKETCH**0.5)
+        return self.row_lengths[hop]
 
 
-_RECENT: OrderedDict[tuple[int, Normalization], tuple[GraphView, Slots]] = OrderedDict()
+def encode_projected(nodes: np.ndarray, hops: Sequence[int], blocks: Sequence[Block]) -> list[np.ndarray]:
+    """The random layer for several K, of smoothed projections."""
+    width = sum(block[0].shape[1] for block in blocks)
+    total, found = torch.zeros(len(nodes), width, device=CPU), {}
+    for hop in range(max(hops) + 1):
+        part = np.hstack([block[hop][nodes] for block in blocks])
+        factor = np.float32(2**hop) / (_lengths(part) / np.float32(width**0.5))
+        first, rows = _shift(width, hop), torch.from_numpy(part)
+        total[:, first:].addcmul_(rows[:, : width - first], torch.from_numpy(factor)[:, None])
+        total[:, :first].addcmul_(rows[:, width - first :], torch.from_numpy(factor)[:, None])
+        if hop in hops:
+            found[hop] = _round_layer(total, 2.0**-hop)
+    return [found[hop] for hop in hops]
+
+
+class ArrayFile:
+    """An array in a temporary file, which is deleted with it.
+
+    Args:
+        shape: Its shape.
+        dtype: Its type.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._file = tempfile.TemporaryFile(prefix="hpn-")  # noqa: SIM115  (open as long as this lives)
+        weakref.finalize(self, self._file.close)
+        self._file.truncate(math.prod(shape) * self.dtype.itemsize)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.array(self._map()[rows])
+
+    def __setitem__(self, rows: Any, values: np.ndarray) -> None:
+        self._map()[rows] = values
+
+    def _map(self) -> np.ndarray:
+        # For one call only: pages that stay mapped count as memory of this process.
+        return np.memmap(self._file, self.dtype, "r+", shape=self.shape)
+
+
+def allocate(shape: tuple[int, ...], dtype: Any, num_bytes: int) -> Any:
+    """An array, or a file if it and those of its kind take many bytes."""
+    return ArrayFile(shape, dtype) if num_bytes > IN_MEMORY else np.empty(shape, dtype)
+
+
+_recent: list[weakref.ref[Slots]] = []
 
 
 def see(view: GraphView, normalization: Normalization = "row") -> Slots:
-    """The slots of a view; those of recently seen views are kept."""
-    key = (id(view), normalization)
-    found = _RECENT.pop(key, None)
-    slots = found[1] if found is not None and found[0] is view else Slots(view, normalization)
-    spare = KEPT_BYTES - sum(other.num_bytes for _, other in _RECENT.values())
-    while _RECENT and spare < slots.num_bytes:
-        spare += _RECENT.popitem(last=False)[1][1].num_bytes
-    _RECENT[key] = view, slots
-    return slots
+    """The slots of a view, which live as long as the view; smoothed columns only of those seen last."""
+    found = view.derived.get(normalization)
+    if not isinstance(found, Slots):
+        found = view.derived[normalization] = Slots(view, normalization)
+    return found
 
 
-def normalize_adjacency(view: GraphView, normalization: Normalization = "row") -> sp.csr_matrix:
-    r"""The matrix :math:`\hat{A}`: with self-loops, :math:`D^{-1} A` or :math:`D^{-1/2} A D^{-1/2}`."""
-    ones = np.ones(len(view.indices), dtype=np.float32)
-    shape = (view.num_nodes, view.num_nodes)
-    matrix = sp.csr_matrix((ones, view.indices.numpy(), view.indptr.numpy()), shape=shape)
-    matrix = matrix + sp.eye_array(view.num_nodes, dtype=np.float32, format="csr")
-    degree = np.asarray(matrix.sum(axis=1)).ravel()
-    if normalization == "row":
-        return sp.csr_matrix(sp.diags_array(1 / degree) @ matrix)
-    scale = sp.diags_array(degree**-0.5)
-    return sp.csr_matrix(scale @ matrix @ scale)
+def _keep_recent(slots: Slots) -> None:
+    """Drop the smoothed columns of others if there are many."""
+    others = [other for ref in _recent if (other := ref()) not in (None, slots)]
+    spare = KEPT_BYTES - _count_bytes(slots)
+    for other in reversed(others):
+        spare -= _count_bytes(other)
+        if spare < 0:
+            other.blocks = {}
+    _recent[:] = [weakref.ref(other) for other in (*others, slots) if other.blocks]
+
+
+def _count_bytes(slots: Slots) -> int:
+    hops = (hop for blocks in slots.blocks.values() for block in blocks for hop in block)
+    return sum(4 * hop.shape[0] * hop.shape[1] for hop in hops)
 
 
 def slot_bits(num_features: int) -> int:
@@ -291,20 +384,5 @@ def _lengths(rows: Features) -> np.ndarray:
     return np.asarray(np.maximum(np.sqrt(squares), np.float32(1e-12)), dtype=np.float32)
 
 
-def _round_layer(total: Tensor, scale: float) -> Tensor:
-    return total.mul(STEPS * scale).round_().clamp_(0, MOST)
-
-
-def _reach(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
-    """Rows of a power of the adjacency matrix."""
-    reach = adjacency[nodes]
-    for _ in range(hops - 1):
-        reach = reach @ adjacency
-    return sp.csr_matrix(reach)
-
-
-def _fill(rows: Features) -> Features:
-    """Sparse rows as an array if they are mostly full."""
-    if is_csr(rows) and rows.nnz > MOSTLY_FULL * rows.shape[0] * rows.shape[1]:
-        return rows.toarray()
-    return rows
+def _round_layer(total: Tensor, scale: float) -> np.ndarray:
+    return total.mul(STEPS * scale).round_().clamp_(0, MOST).to(torch.int8).numpy()

@@ -37,6 +37,14 @@ class FeatureRows:
         self._source = source
         self._nodes = nodes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureRows, (self._source, self._nodes)
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor]:
+        """The features of the whole graph, and the nodes in view."""
+        return self._source, self._nodes
+
     @property
     def shape(self) -> tuple[int, int]:
         """Nodes in view, and features."""
@@ -60,6 +68,7 @@ class GraphView:
 
     Attributes:
         features: The features, or where they are fetched from.
+        derived: What was computed from the view and lives as long as it does; never pickled.
         indptr: Where the neighbours of each node begin in ``indices``.
         indices: Neighbours of node 0, of node 1, …, each node's in order.
 
@@ -74,6 +83,7 @@ class GraphView:
     indptr: Tensor
     indices: Tensor
     ids: Tensor
+    derived: dict[str, Any]
 
     def __init__(self, x: Tensor, edge_index: Tensor, ids: Tensor | None = None) -> None:
         order = torch.argsort(edge_index[0] * len(x) + edge_index[1])
@@ -92,9 +102,12 @@ class GraphView:
 
     def _set(self, features: Any, indptr: Tensor, indices: Tensor, ids: Tensor | None) -> None:
         ids = torch.arange(len(indptr) - 1) if ids is None else ids
-        values = {"features": features, "indptr": indptr, "indices": indices, "ids": ids}
+        values = {"features": features, "indptr": indptr, "indices": indices, "ids": ids, "derived": {}}
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphView.compressed, (self.features, self.indptr, self.indices, self.ids)
 
     @property
     def x(self) -> Tensor:

@@ -421,7 +421,8 @@ def test_round_trip(graph, is_stored_sparse):
     assert loaded.x.to_dense().tolist() == x.tolist()
 
 
-def test_debian_sections():
+def test_debian_sections(monkeypatch):
+    monkeypatch.undo()  # small blocks of so many numbers take a minute
     path = DATA / "debian-sections.npz"
     if not path.exists():
         pytest.skip(f"{path} is not there; point HPN_DATA at the folder that has it")

@@ -172,7 +172,7 @@ def test_evidence_of_all_banks() -> None:
     np.testing.assert_allclose(found.sum(axis=2), 0, atol=1e-6)
 
 
-@pytest.mark.parametrize("patched", [{"NODES_AT_ONCE": 8}, {"FEW": 1}, {"FEW": 100}])
+@pytest.mark.parametrize("patched", [{"ROWS": 8}, {"FEW": 1}, {"FEW": 100}])
 def test_evidence_is_found_for_few_nodes_at_a_time(
     patched: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.Monkey
     nodes = np.random.default_rng(0).permutation(120)
     wholes = [learn(nodes, memory=empty, view=view)]
     monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "NODES_AT_ONCE", 70)
+    monkeypatch.setattr(module, "MOST_PENDING", 70)
     wholes.append(learn(nodes, memory=empty, view=view))
     assert [len(whole._kept.pending) for whole in wholes] == [1, 0]
     memory, pending = empty, []

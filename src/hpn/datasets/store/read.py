@@ -23,6 +23,9 @@ KIND = "hpn graph store"
 VERSION = 3
 """Stores of version 1 have no ids and no names of features, and open as well; version 2 had shards."""
 
+FILE = "mapped_from"
+"""The attribute of an array that names its file, so that other processes can map it as well."""
+
 _BLOCK = 1 << 24
 
 
@@ -111,7 +114,14 @@ def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) ->
             checksum = zlib.crc32(flat[start : start + _BLOCK].data, checksum)
         if checksum != int(entry["crc32"]):
             raise _damaged(path, f"{file.name} has changed since it was written")
-    return array.reshape(shape)
+    mapped = array.reshape(shape)
+    setattr(mapped, FILE, str(file.resolve()))
+    return mapped
+
+
+def map_again(file: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Map an array of a store that another process has opened and checked."""
+    return torch.from_file(file, shared=False, size=math.prod(shape), dtype=dtype).reshape(shape)
 
 
 def _damaged(path: Path, what: str) -> DataError:

@@ -22,14 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 
 from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
-from hpn.nn.encoder import see
+from hpn.nn.encoder import ROWS, Slots, see
+from hpn.nn.fold import cut, one_blas_thread, run_threads
 from hpn.streams import GraphView
 
 LAYER_HOPS = (0, 2, 3)
@@ -44,8 +45,6 @@ BANKS = (
     "class means 2 hops away",
     "what is said of nodes nearby",
 )
-NODES_AT_ONCE = 8192
-"""Nodes encoded at once, which bounds memory."""
 MANY_NODES = 1 << 18
 FEW = 16
 """Of the nodes of a view, less than one in so many."""
@@ -139,23 +138,23 @@ class Extractors:
         few nodes alone; where banks are weighed (``to_weigh``) that is done for very large graphs only.
         """
         slots = see(view)
-        parts = []
-        for at in range(0, len(nodes), NODES_AT_ONCE):
-            some = nodes[at : at + NODES_AT_ONCE]
-            hidden = slots.layers(LAYER_HOPS, some, self.width, self.seed)
-            parts.append(np.stack([layer(part) for layer, part in zip(self.layers, hidden, strict=True)]))
-        own = np.concatenate([np.zeros((len(LAYER_HOPS), 0, len(self.classes))), *parts], axis=1)
-        compared = [
-            means(slots.products(hop, means.vectors, nodes))
-            for hop, means in zip(MEAN_HOPS, self.means, strict=True)
-        ]
+        if len(nodes):
+            slots.prepare(LAYER_HOPS, self.width, self.seed)
         is_few = len(nodes) < view.num_nodes // FEW and (view.num_nodes > MANY_NODES or not to_weigh)
         nearby = self._find_nearby(view, nodes, is_few)
-        return self._scale(np.concatenate([own, np.stack(compared), nearby[None]]))
+        parts = run_threads(partial(self._look, slots), [nodes[part] for part in cut(len(nodes), ROWS)])
+        evidence = np.concatenate([np.concatenate(parts, axis=1), nearby[None]])
+        evidence -= evidence.mean(axis=2, keepdims=True)
+        evidence /= self.scales[:, None, None].astype(evidence.dtype)
+        return evidence
 
-    def _scale(self, evidence: np.ndarray) -> np.ndarray:
-        evidence = evidence - evidence.mean(axis=2, keepdims=True)
-        return np.asarray(evidence / self.scales[:, None, None])
+    def _look(self, slots: Slots, nodes: np.ndarray) -> np.ndarray:
+        """Evidence of all banks but the last about a partition of the nodes."""
+        hidden = slots.layers(LAYER_HOPS, nodes, self.width, self.seed)
+        found = [layer(part) for layer, part in zip(self.layers, hidden, strict=True)]
+        for hop, means in zip(MEAN_HOPS, self.means, strict=True):
+            found.append(means(slots.products(hop, means.vectors, nodes)))
+        return np.stack(found)
 
     def _find_nearby(self, view: GraphView, nodes: np.ndarray, is_few: bool) -> np.ndarray:
         """Evidence of the layer that sees farthest, averaged over the nodes nearby.
@@ -164,27 +163,27 @@ class Extractors:
         """
         slots = see(view)
         if is_few:
-            return slots.average(NEARBY_HOPS, nodes, lambda near: self._far_layer(view, near))
+            return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
         if view not in self._nearby:
-            found = self._far_layer(view, np.arange(view.num_nodes))
-            for _ in range(NEARBY_HOPS):
-                found = slots.adjacency @ found
+            found = slots.smooth_array(self._far_layer(view, np.arange(view.num_nodes)), NEARBY_HOPS)
             self._nearby.clear()
             self._nearby[view] = found
         return np.asarray(self._nearby[view][nodes])
 
     def nearby_shares(self, view: GraphView, node: int) -> tuple[np.ndarray, np.ndarray]:
         """Nodes nearby ``[n]``, and what each adds to the evidence of that bank before scaling ``[n, C]``."""
-        reach = see(view).reach(np.array([node]), NEARBY_HOPS)
+        reach = see(view).smoothing.reach(np.array([node]), NEARBY_HOPS)
         return reach.indices, reach.data[:, None] * self._far_layer(view, reach.indices)
 
     def _far_layer(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
-        parts = [np.zeros((0, len(self.classes)), np.float32)]
-        for at in range(0, len(nodes), NODES_AT_ONCE):
-            some = nodes[at : at + NODES_AT_ONCE]
-            (hidden,) = see(view).layers(LAYER_HOPS[-1:], some, self.width, self.seed)
-            parts.append(self.layers[-1](hidden).astype(np.float32))
-        return np.concatenate(parts)
+        slots = see(view)
+        slots.prepare(LAYER_HOPS, self.width, self.seed)
+
+        def look(some: np.ndarray) -> np.ndarray:
+            (hidden,) = slots.layers(LAYER_HOPS[-1:], some, self.width, self.seed)
+            return self.layers[-1](hidden).astype(np.float32)
+
+        return np.concatenate(run_threads(look, [nodes[part] for part in cut(len(nodes), ROWS)]))
 
     def typical(self, class_evidence: Sequence[np.ndarray]) -> np.ndarray:
         """The size of evidence at class means, a scale where there are no remembered nodes."""
@@ -280,6 +279,6 @@ def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     start = np.full(num_banks, PRIOR / num_banks)
     bounds = [(0, None)] * num_banks
-    with threadpool_limits(1, user_api="blas"):  # seven numbers are not worth a second thread
+    with one_blas_thread():  # seven numbers are not worth a second thread
         found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     return np.asarray(found if found.sum() > LEAST_WEIGHT else start)

@@ -249,9 +249,9 @@ def _find_shares(
     ahead = directions[:, :, first] - directions[:, :, second]
     lead = np.zeros(view.num_nodes)
     for hop in range(1, len(ahead)):
-        reach = slots.reach(at, hop)
+        reach = slots.smoothing.reach(at, hop)
         length = max(float(np.linalg.norm(_dense_row(slots.smoothed(hop, at)))), 1e-12)
-        lead[reach.indices] += reach.data * (slots.smoothed(0, reach.indices) @ ahead[hop]) / length
+        lead[reach.indices] += reach.data * (slots.features(reach.indices) @ ahead[hop]) / length
     nearby, added = extractors.nearby_shares(view, node)
     factor = extractors.weights[-1] / extractors.scales[-1]
     lead[nearby] += factor * (added[:, first] - added[:, second])

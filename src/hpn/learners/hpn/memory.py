@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, NODES_AT_ONCE, Extractors, Weights
+from hpn.learners.hpn.evidence import LAYER_HOPS, Extractors, Weights
+from hpn.learners.hpn.partitions import Labelled, Layer, encode, new_sums, sum_nodes
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
@@ -32,8 +33,8 @@ WEIGHED_BY = 50
 SMALL_FIT = 1024
 """Fits of fewer nodes are added up later, several at once."""
 
-Labelled = tuple[np.ndarray, np.ndarray]
-"""Nodes of a view, and their class numbers."""
+MOST_PENDING = 8192
+"""Nodes of such fits that are kept at most."""
 
 
 class Fit(NamedTuple):
@@ -71,12 +72,12 @@ class Kept(NamedTuple):
         learned, held_out = ([sums.copy() for sums in banks] for banks in (self.learned, self.held_out))
         return self._replace(learned=learned, held_out=held_out)
 
-    def add(self, rows: list[Any], y: np.ndarray, is_held: np.ndarray, sign: int = 1) -> None:
-        """Add encoded nodes to the sums, or take them out again."""
+    def add(self, rows: list[Any], y: np.ndarray, is_held: np.ndarray) -> None:
+        """Add encoded nodes to the sums."""
         for banks, mask in ((self.learned, ~is_held), (self.held_out, is_held)):
             if mask.any():
                 for sums, part in zip(banks, rows, strict=True):
-                    sums.add(part if mask.all() else part[mask], y[mask], sign)
+                    sums.add(part if mask.all() else part[mask], y[mask])
 
 
 class LastWeights(NamedTuple):
@@ -93,7 +94,7 @@ class Memory:
     It is never changed: learning and forgetting give another one, so that what is interrupted has no effect.
 
     Args:
-        settings: Hyper-parameters.
+        settings: Hyper-parameters, with a width.
         num_features: Features of a node.
         seed: Draws the random layers.
         _kept: Sums and remembered nodes; see :attr:`kept`.
@@ -112,7 +113,13 @@ class Memory:
     @classmethod
     def empty(cls, settings: SolvedSettings, num_features: int, seed: int) -> Memory:
         """A memory of nothing."""
-        return cls(settings, num_features, seed, _new_sums(settings.width, num_features))
+        assert settings.width is not None  # noqa: S101  (it was chosen for a graph)
+        return cls(settings, num_features, seed, _no_sums(num_features, settings.width))
+
+    @property
+    def layer(self) -> Layer:
+        """Width and seed of the random layers."""
+        return Layer(self.settings.width or 0, self.seed)
 
     def _change(self, kept: Kept, latest: GraphView | None, last: LastWeights | None = None) -> Memory:
         return replace(self, _kept=kept, _latest=latest, _last=last)
@@ -120,13 +127,14 @@ class Memory:
     @property
     def kept(self) -> Kept:
         """Sums and remembered nodes, with all that is pending added up."""
-        if self._kept.pending:
-            kept = self._kept.copy()
+        kept = self._kept  # another thread may replace it
+        if kept.pending:
             rows, y, is_held, remembered = zip(*kept.pending, strict=True)
+            kept = kept.copy()
             banks = [_stack(parts) for parts in zip(*rows, strict=True)]
             kept.add(banks, np.concatenate(y), np.concatenate(is_held))
-            self._kept = kept._replace(remembered=_join(kept.remembered, *remembered), pending=())
-        return self._kept
+            self._kept = kept = kept._replace(remembered=_join(kept.remembered, *remembered), pending=())
+        return kept
 
     @property
     def counts(self) -> dict[int, int]:
@@ -164,8 +172,8 @@ class Memory:
             is_held = (_rank(hash_nodes(view, nodes)) % HELD_OUT == 0) & (len(val[0]) == 0)
         new = np.concatenate([_rows(view, val, 0), _rows(view, (nodes[is_held], y[is_held]), 1)])
         pending = self._kept.pending
-        if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < NODES_AT_ONCE:
-            fit = Fit(self._encode(view, nodes), y, is_held, new)
+        if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < MOST_PENDING:
+            fit = Fit(encode(see(view), nodes, self.layer), y, is_held, new)
             return self._change(self._kept._replace(pending=(*pending, fit)), view)
         kept = self.kept.copy()
         self._add(kept, view, train, is_held)
@@ -183,7 +191,7 @@ class Memory:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
         remembered = self.kept.remembered
         is_held = _take(_rows(view, train, 1), remembered)
-        nothing = _new_sums(self.settings.width, self.num_features)
+        nothing = _no_sums(self.num_features, self.layer.width)
         validation = nothing._replace(remembered=remembered[remembered[:, 2] == 0])
         return self._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
@@ -254,42 +262,36 @@ class Memory:
             layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
             scale = 2.0 ** -slot_bits(self.num_features)
             means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
-            solved = Extractors(classes, layers, means, s.width, self.seed)
-            at_means = [
-                layer(sums.means(classes)[1].astype(np.float32))
-                for layer, sums in zip(layers, banks, strict=False)
-            ]
-            solved.scales = solved.typical(
-                [*at_means, *(part.directions @ part.directions.T for part in means)]
-            )
+            solved = Extractors(classes, layers, means, *self.layer)
+            averages = (sums.means(classes)[1].astype(np.float32) for sums in banks)
+            at_means = [layer(part) for layer, part in zip(layers, averages, strict=False)]
+            at_means += [part.directions @ part.directions.T for part in means]
+            solved.scales = solved.typical(at_means)
             self._solved[which] = solved
         return self._solved[which]
 
-    def _banks(self, which: str) -> list[ClassSums]:
-        kept = self.kept
-        if which == "all" and kept.held_out[0].counts:
-            return [a.copy().merge(b) for a, b in zip(kept.learned, kept.held_out, strict=True)]
-        return kept.learned
+    def _banks(self, which: str, first: int = 0) -> list[ClassSums]:
+        """Sums of all banks from the first on."""
+        learned, held_out = self.kept.learned[first:], self.kept.held_out[first:]
+        if which == "all" and held_out[0].counts:
+            return [a.copy().merge(b) for a, b in zip(learned, held_out, strict=True)]
+        return learned
 
     def typical_evidence(self) -> list[np.ndarray]:
         """Scaled evidence of the class-mean banks at the mean of each class ``[C, C]``; nothing is solved."""
         if not self.counts:
             return []
-        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all")[len(LAYER_HOPS) :]]
+        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all", len(LAYER_HOPS))]
         found = [bank.directions @ bank.directions.T for bank in means]
         centred = [part - part.mean(axis=1, keepdims=True) for part in found]
         return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
 
     def _add(self, kept: Kept, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> None:
-        for at in range(0, len(is_held), NODES_AT_ONCE):
-            part = slice(at, at + NODES_AT_ONCE)
-            kept.add(self._encode(view, train[0][part]), train[1][part], is_held[part], sign)
-
-    def _encode(self, view: GraphView, nodes: np.ndarray) -> list[Any]:
-        """Rows of each bank."""
-        slots = see(view)
-        layers = slots.layers(LAYER_HOPS, nodes, self.settings.width, self.seed)
-        return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
+        """Add the sums over nodes of a graph to what is kept, or subtract them."""
+        groups = [(train[0][mask], train[1][mask]) for mask in (~is_held, is_held)]
+        for banks, found in zip(kept[:2], sum_nodes(view, groups, self.layer), strict=True):
+            for sums, more in zip(banks, found, strict=True):
+                sums.merge(more, sign)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph of the latest change, and what can be solved again."""
@@ -308,7 +310,7 @@ class Memory:
 
     def load(self, state: dict[str, Any]) -> Memory:
         """The memory that :meth:`state` was made of."""
-        kept = _new_sums(self.settings.width, self.num_features)
+        kept = _no_sums(self.num_features, self.layer.width)
         for name in ("learned", "held_out"):
             for at, sums in enumerate(getattr(kept, name) if name in state else ()):
                 getattr(kept, name)[at] = ClassSums.restore(sums.dim, state[name][str(at)])
@@ -335,12 +337,9 @@ class Memory:
         self._solved = {which: Extractors.restore(part) for which, part in state.items()}
 
 
-def _new_sums(width: int, num_features: int) -> Kept:
-    def banks() -> list[ClassSums]:
-        layers = [ClassSums(width, has_gram=True) for _ in LAYER_HOPS]
-        return layers + [ClassSums(num_features, has_gram=False) for _ in MEAN_HOPS]
-
-    return Kept(banks(), banks(), np.zeros((0, 3), np.int64))
+def _no_sums(num_features: int, width: int) -> Kept:
+    learned, held_out = (new_sums(num_features, width) for _ in range(2))
+    return Kept(learned, held_out, np.zeros((0, 3), np.int64))
 
 
 def _found_before(last: LastWeights | None) -> LastWeights | None:

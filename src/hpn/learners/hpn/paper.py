@@ -337,8 +337,9 @@ class PaperHPN(HPN):
             parameter.requires_grad_(data.moves_extractors)
         for parameter in layers:
             parameter.requires_grad_(self.retention == "paper" or is_first)
-        rates = (self.lr if is_warm else self.lr_refine, self.lr if is_warm and is_first else self.lr_refine)
-        groups = [{"params": part, "lr": lr} for part, lr in zip((extractors, layers), rates, strict=True)]
+        by_rate = {self.lr if is_warm else self.lr_refine: extractors}
+        by_rate.setdefault(self.lr if is_warm and is_first else self.lr_refine, []).extend(layers)
+        groups = [{"params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
         return torch.optim.SGD(groups, foreach=False)
 
     def _refine(self, output: Output, task: int) -> None:

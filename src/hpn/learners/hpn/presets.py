@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -18,17 +18,32 @@ Count = Annotated[int, Field(ge=1)]
 Distance = Annotated[float, Field(ge=1e-5, le=1)]  # less is lost in single precision
 Rate = Annotated[float, Field(ge=0)]
 
+WIDTHS = ((100_000, 2000), (300_000, 1000))
+"""Random features of graphs with up to so many nodes; larger ones have ``LEAST_WIDTH``."""
+LEAST_WIDTH = 500
+
 
 @dataclass(frozen=True)
 class SolvedSettings:
     """Hyper-parameters of the preset ``best``; see :class:`hpn.learners.hpn.SolvedHPN`."""
 
-    width: int = 2000
+    width: int | None = None
     strength: float = 0.1
     balance: float = 0.75
     threshold_atomic: float = 0.003
     threshold_node: float = 0.01
     threshold_class: float = 0.1
+
+    def fit_to(self, num_nodes: int) -> SolvedSettings:
+        """The same with a width for graphs of so many nodes, unless it is given.
+
+        Example:
+            >>> [SolvedSettings().fit_to(count).width for count in (60_000, 170_000, 2_400_000)]
+            [2000, 1000, 500]
+        """
+        if self.width is not None:
+            return self
+        return replace(self, width=next((w for most, w in WIDTHS if num_nodes <= most), LEAST_WIDTH))
 
 
 class HPN(Learner):

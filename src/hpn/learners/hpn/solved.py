@@ -26,7 +26,8 @@ from torch import Tensor
 
 from hpn.learners.base import Observer, Progress, State
 from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, Extractors, Plane
-from hpn.learners.hpn.memory import Labelled, Memory
+from hpn.learners.hpn.memory import Memory
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import HPN, Count, Distance, SolvedSettings
 from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
 from hpn.params import LogRange, OneOf, SearchChoice
@@ -126,6 +127,7 @@ class SolvedNetwork:
 
     def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
         """Learn nodes of a graph; ``val`` may be empty."""
+        # First, while columns are smoothed with means.
         memory, tasks = self.memory.learn(view, train, val), self.tasks
         if task is not None:
             known = memory.counts.keys() & tasks[task].classes if task in tasks else set()
@@ -213,7 +215,7 @@ class SolvedNetwork:
     @property
     def num_parameters(self) -> int:
         """Solved extractors of the pooled banks and of the tasks, weights of banks, and prototypes."""
-        pooled = len(LAYER_HOPS) * (self.settings.width + 1) + len(MEAN_HOPS) * self.memory.num_features
+        pooled = len(LAYER_HOPS) * (self.memory.layer.width + 1) + len(MEAN_HOPS) * self.memory.num_features
         own = sum(part.num_stored for part in self.tasks.values())
         prototypes = 2 * sum(self.prototype_counts.values())
         return len(self.memory.counts) * pooled + 2 * len(BANKS) + own + prototypes
@@ -256,7 +258,8 @@ class SolvedHPN(HPN):
 
     Args:
         preset: ``best``.
-        width: Random features of each bank of evidence.
+        width: Random features of each bank of evidence; by default chosen by the number of nodes of the graph
+            that is learned first, see :meth:`SolvedSettings.fit_to`.
         strength: Regularisation of least squares, as a multiple of the mean squared length of the encoded
             training nodes.
         balance: How much rare classes weigh; with 0 every node weighs the same, with 1 every class.
@@ -280,6 +283,7 @@ class SolvedHPN(HPN):
         True
     """
 
+    folds: ClassVar[bool] = True
     search_space: ClassVar[Mapping[str, SearchChoice]] = {
         "strength": LogRange(0.01, 1.0),
         "balance": OneOf(0.0, 0.5, 0.75, 1.0),
@@ -291,7 +295,7 @@ class SolvedHPN(HPN):
         self,
         *,
         preset: Literal["best"] = "best",
-        width: Count = 2000,
+        width: Count | None = None,
         strength: Annotated[float, Field(gt=0)] = 0.1,
         balance: Annotated[float, Field(ge=0, le=1)] = 0.75,
         threshold_atomic: Distance = 0.003,
@@ -332,7 +336,8 @@ class SolvedHPN(HPN):
 
     def _learn(self, task: Task, observer: Observer) -> None:
         if task.index == 0:
-            self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+            settings = self.settings().fit_to(task.graph.num_nodes)
+            self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
         train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
         self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
         # Every view of a stream has nodes to weigh banks by.
@@ -379,8 +384,9 @@ class SolvedHPN(HPN):
         return self.network_.memory.num_stored + sum(part.num_stored for part in self.network_.tasks.values())
 
     def _state(self) -> State:
-        return {"network": self.network_.state()}
+        return {"network": self.network_.state(), "width": self.network_.settings.width}
 
     def _load_state(self, state: State) -> None:
-        self.network_ = SolvedNetwork(self.settings(), self.num_features_, self.seed)
+        settings = replace(self.settings(), width=state["width"])
+        self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
         self.network_.load(state["network"])

@@ -9,7 +9,6 @@ fits. They can be added (``add``, ``merge``) and subtracted (``remove``) without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -17,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 import torch
-from threadpoolctl import threadpool_limits
 
 from hpn.nn.device import CPU
-from hpn.nn.encoder import Features
+from hpn.nn.encoder import Features, is_csr
+from hpn.nn.fold import cut, run_threads
 
-ROWS_AT_ONCE = 1024
-"""Nodes whose products are added up in single precision, which is exact for so many."""
+EXACT_ROWS = 1024
+"""Nodes whose products, or slots, are added up in single precision, which is exact for so many."""
 LEAST_FOR_BYTES = 64
 """Columns from which on products of 8-bit numbers are used."""
 INTEGER_ROWS = 1 << 16
@@ -36,15 +35,19 @@ def add_gram(gram: np.ndarray, rows: np.ndarray, sign: int = 1) -> None:
     Processors with instructions for products of 8-bit numbers do that several times as fast.
     """
     uses_bytes = len(gram) >= LEAST_FOR_BYTES and _has_exact_bytes()
-    size = INTEGER_ROWS if uses_bytes else ROWS_AT_ONCE
-    for start in range(0, len(rows), size):
-        part = torch.from_numpy(rows[start : start + size])
-        if uses_bytes:
-            part = part.to(torch.int8)
-            product = torch._int_mm(part.T, part)
-        else:
-            product = part.T @ part
+    for part in cut(len(rows), INTEGER_ROWS if uses_bytes else EXACT_ROWS):
+        some = torch.from_numpy(rows[part]).to(torch.int8 if uses_bytes else torch.float32)
+        product = torch._int_mm(some.T, some) if uses_bytes else some.T @ some
         torch.from_numpy(gram).add_(product, alpha=sign)
+
+
+def add_by_class(rows: Features, place: np.ndarray, num_classes: int) -> np.ndarray:
+    """Sums of rows of whole numbers up to 2**12 by class ``[num_classes, dim]``, exactly."""
+    total = np.zeros((num_classes, rows.shape[1]))
+    for part in cut(rows.shape[0], EXACT_ROWS):
+        is_class = np.eye(num_classes, dtype=np.float32)[:, place[part]]
+        total += is_class @ (rows[part] if is_csr(rows) else rows[part].astype(np.float32, copy=False))
+    return total
 
 
 @lru_cache(maxsize=1)
@@ -103,9 +106,10 @@ class ClassSums:
             gram = np.zeros((self.dim, self.dim)) if self.gram is None else self.gram
             add_gram(gram, rows, sign)
             self.gram = gram
-        for label in np.unique(y).tolist():
-            total = np.asarray(rows[y == label].sum(axis=0, dtype=np.float64)).ravel()
-            self._shift(label, sign * total, sign * int((y == label).sum()))
+        labels, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        totals = add_by_class(rows, place, len(labels))
+        for label, total, count in zip(labels.tolist(), totals, counts.tolist(), strict=True):
+            self._shift(label, sign * total, sign * count)
 
     def merge(self, other: ClassSums, sign: int = 1) -> ClassSums:
         """Add what was learned apart, or take it out again."""
@@ -191,7 +195,7 @@ class LeastSquares:
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Evidence ``[n, C]``."""
-        return np.asarray(hidden @ self.weight.astype(np.float32) + self.bias)
+        return np.asarray(hidden.astype(np.float32) @ self.weight.astype(np.float32) + self.bias)
 
 
 def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: float) -> LeastSquares:
@@ -236,10 +240,7 @@ def solve_all(
 
     Threads that share one factorisation wait for each other, on a busy machine for seconds.
     """
-    task = partial(solve, classes=classes, strength=strength, balance=balance)
-    _ = scipy.linalg  # only libraries that are loaded can be limited
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(banks)) as pool:
-        return list(pool.map(task, banks))
+    return run_threads(partial(solve, classes=classes, strength=strength, balance=balance), banks)
 
 
 @dataclass(frozen=True, eq=False)

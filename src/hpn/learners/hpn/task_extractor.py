@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 import torch
 
-from hpn.nn.encoder import Features, Normalization, is_csr, scale_rows, see
+from hpn.learners.hpn.partitions import Labelled, given_slots, measure_rows, smooth_columns
+from hpn.nn.encoder import Block, Features, is_csr, scale_rows, see
+from hpn.nn.fold import executor
+from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
 HOPS = (0, 1, 2, 3)
@@ -31,6 +33,8 @@ STRENGTHS = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0)
 """Regularisation as multiples of the mean squared length of a centred row."""
 LARGEST_SYSTEM = 4096
 """Nodes used at most where there are more features than this as well."""
+MOST_NODES = 1 << 14
+"""Nodes used at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +61,11 @@ class TaskExtractor:
 
     def evidence(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
         """Evidence for each class, centred and scaled ``[len(nodes), C]``."""
-        rows = _slot(view, self.normalization, self.hop, self.is_unit, nodes)
-        found = np.asarray(rows @ self.weight) + self.bias
+        slots = see(view, self.normalization)
+        found = slots.project(self.hop, self.weight, nodes)
+        if self.is_unit:
+            found = found / slots.lengths(self.hop, nodes)[:, None]
+        found = found + self.bias
         return np.asarray((found - found.mean(axis=1, keepdims=True)) / self.scale)
 
     def describe(self) -> str:
@@ -86,10 +93,14 @@ class TaskExtractor:
         return cls(state["hop"], state["normalization"], state["is_unit"], **arrays, scale=state["scale"])
 
 
+Candidate = tuple[tuple[float, float], TaskExtractor]
+"""How good an extractor is on held-out nodes, and the extractor."""
+
+
 def choose_extractor(
     view: GraphView,
-    train: tuple[np.ndarray, np.ndarray],
-    val: tuple[np.ndarray, np.ndarray],
+    train: Labelled,
+    val: Labelled,
     num_classes: int,
 ) -> TaskExtractor:
     """Solve the extractor of a task for every slot and strength, and keep the best on held-out nodes.
@@ -100,27 +111,57 @@ def choose_extractor(
         val: The same of validation nodes; there may be none.
         num_classes: Classes of the task.
     """
-    best: tuple[tuple[float, float], TaskExtractor] | None = None
-    if min(len(train[0]), view.num_features) > LARGEST_SYSTEM:
-        # Nodes of a task come in a drawn order, so these are a fair sample.
-        some = np.linspace(0, len(train[0]) - 1, LARGEST_SYSTEM).astype(np.int64)
-        train = train[0][some], train[1][some]
-    for normalization, hop, is_unit in product(NORMALIZATIONS, HOPS, (True, False)):
-        if hop == 0 and normalization == "sym":
-            continue
-        x, x_val = (_slot(view, normalization, hop, is_unit, nodes) for nodes in (train[0], val[0]))
+    is_large = len(train[0]) > MOST_NODES  # then only what was smoothed for the pooled sums is tried
+    is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
+    # Nodes of a task come in a drawn order, so some of them are a fair sample.
+    train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
+    pool, smoothed = executor(), {}
+    candidates: list[Candidate] = []
+    for normalization in NORMALIZATIONS[:1] if is_large else NORMALIZATIONS:
+        hops = [hop for hop in HOPS if hop > 0 or normalization == "row"]
+        smoothed[normalization] = smooth_columns(view, normalization)
+        shared = pool.share(view), normalization, train, val, num_classes, *smoothed[normalization]
+        for found in pool.get(pool.map(_try_slot, hops, *shared)):
+            candidates += found
+    best = max(candidates, key=lambda candidate: candidate[0])[1]  # the first of the best
+    if best.is_unit:
+        measure_rows(view, best.normalization, best.hop, smoothed[best.normalization])
+    return best
+
+
+def _sample(labelled: Labelled, most: int) -> Labelled:
+    nodes, y = labelled
+    some = np.linspace(0, len(nodes) - 1, most).astype(np.int64) if len(nodes) > most else slice(None)
+    return nodes[some], y[some]
+
+
+def _try_slot(
+    hop: int,
+    view: GraphView,
+    normalization: Normalization,
+    train: Labelled,
+    val: Labelled,
+    num_classes: int,
+    *blocks: Block,
+) -> list[Candidate]:
+    """The best extractor on a slot, with directions and with lengths as they are, and how good it is."""
+    slots, found = given_slots(view, normalization, blocks), []
+    for is_unit in (True, False):
+        x, x_val = (slots.smoothed(hop, nodes) for nodes in (train[0], val[0]))
+        if is_unit:
+            x, x_val = scale_rows(x), scale_rows(x_val)
+        candidates = []
         for weight, bias, left_out in solve_path(x, np.eye(num_classes)[train[1]]):
             held, y = np.asarray(x_val @ weight) + bias, val[1]
             if len(train[1]) >= len(y):
                 held, y = np.concatenate([held, left_out]), np.concatenate([y, train[1]])
             held = held - held.mean(axis=1, keepdims=True)
             scale = max(float(np.sqrt((held**2).mean())), 1e-9)
-            score = _score(held / scale, y)
-            if best is None or score > best[0]:
-                arrays = weight.astype(np.float32), bias.astype(np.float32)
-                best = score, TaskExtractor(hop, normalization, is_unit, *arrays, scale)
-    assert best is not None  # noqa: S101  (there are candidates)
-    return best[1]
+            arrays = weight.astype(np.float32), bias.astype(np.float32)
+            extractor = TaskExtractor(hop, normalization, is_unit, *arrays, scale)
+            candidates.append((_score(held / scale, y), extractor))
+        found.append(max(candidates, key=lambda candidate: candidate[0]))
+    return found
 
 
 def solve_path(x: Features, target: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -167,11 +208,6 @@ def _score(evidence: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Accuracy, and mean log-likelihood to break ties."""
     likelihood = scipy.special.log_softmax(2 * evidence, axis=1)[np.arange(len(y)), y].mean()
     return round(float((evidence.argmax(axis=1) == y).mean()), 9), float(likelihood)
-
-
-def _slot(view: GraphView, normalization: Any, hop: int, is_unit: bool, nodes: np.ndarray) -> Features:
-    rows = see(view, "row" if hop == 0 else normalization).smoothed(hop, nodes)
-    return scale_rows(rows) if is_unit else rows
 
 
 def _dense(matrix: Features) -> np.ndarray:

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpn.datasets.sparse import to_csr
+from hpn.datasets.store import open_store, write_store
+from hpn.datasets.synthetic import load_synthetic
+from hpn.learners import HPN
+from hpn.learners.hpn import partitions
+from hpn.learners.hpn.partitions import Layer, sum_nodes
+from hpn.learners.hpn.statistics import ClassSums
+from hpn.nn import encoder
+from hpn.nn.fold import run_part, using
+from hpn.streams import GraphView, TaskStream
+from hpn.streams import stream as stream_module
+from hpn.streams.views import FeatureRows
+
+LAYER = Layer(70, 3)
+KINDS = ("dense", "wide", "store")
+
+
+class Elsewhere:
+    """Workers that share nothing with this process but what they are given."""
+
+    is_local = False
+
+    def __init__(self, num_workers: int) -> None:
+        self.num_workers = num_workers
+        self.kept: dict[Any, list[Any]] = {}
+
+    def share(self, value: GraphView) -> GraphView:
+        self.kept = {}
+        return GraphView.compressed(value.features, value.indptr, value.indices)
+
+    def map(self, function: Any, items: Sequence[Any], *shared: Any) -> list[Any]:
+        return [run_part(function, item, *shared) for item in items]
+
+    def get(self, results: Sequence[Any]) -> Iterator[Any]:
+        return iter(results)
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GraphView]:
+    rng = np.random.default_rng(0)
+    links = rng.integers(0, 120, (2, 300))
+    links = links[:, links[0] != links[1]]
+    edges = torch.from_numpy(np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1))
+    x = rng.normal(size=(120, 40)).astype(np.float32)
+    wide = sp.random(120, encoder.WIDE + 50, density=0.01, random_state=1, format="csr", dtype=np.float32)
+    return {
+        "dense": GraphView(torch.from_numpy(x), edges),
+        "wide": GraphView(to_csr(wide), edges),
+        "store": stored_stream(tmp_path_factory.mktemp("store")).task(0).graph,
+    }
+
+
+def stored_stream(folder: Path) -> TaskStream:
+    """Views fetch features from a file that is mapped."""
+    graph = load_synthetic(num_nodes=240, num_links=700, num_classes=4, num_features=20)
+    write_store(graph, folder / "store")
+    with mock.patch.object(stream_module, "COPIED", 0):
+        made = TaskStream(open_store(folder / "store"))
+        for index in range(len(made)):
+            assert isinstance(made.task(index).graph.features, FeatureRows)
+        return made
+
+
+def equal(first: list[ClassSums], second: list[ClassSums]) -> None:
+    for one, other in zip(first, second, strict=True):
+        assert one.counts == other.counts
+        for label, total in one.sums.items():
+            np.testing.assert_array_equal(total, other.sums[label])
+        np.testing.assert_array_equal(one.gram, other.gram)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    kind=st.sampled_from(KINDS),
+    rows=st.integers(1, 130),
+    columns=st.integers(1, 80),
+    least=st.integers(1, 130),
+    workers=st.integers(1, 4),
+    local=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_partitions_blocks_and_workers_change_no_bit(
+    views: dict[str, GraphView],
+    kind: str,
+    rows: int,
+    columns: int,
+    least: int,
+    workers: int,
+    local: bool,
+    seed: int,
+) -> None:
+    view, rng = views[kind], np.random.default_rng(seed)
+    nodes = rng.permutation(view.num_nodes)[:90]
+    y = rng.integers(0, 3, 90)
+    fresh = GraphView.compressed(view.features, view.indptr, view.indices)
+    whole = sum_nodes(fresh, [(nodes, y)], LAYER)[0]
+    assert sum(whole[0].counts.values()) == 90
+    fresh = GraphView.compressed(view.features, view.indptr, view.indices)
+    threads, order = torch.get_num_threads(), rng.permutation(90)
+    groups = [(nodes[part], y[part]) for part in (order[:20], order[20:])]
+    try:
+        torch.set_num_threads(workers)
+        with (
+            mock.patch.object(encoder, "ROWS", rows),
+            mock.patch.object(partitions, "ROWS", rows),
+            mock.patch.object(encoder, "COLUMNS", columns),
+            mock.patch.object(partitions, "LEAST", least),
+        ):
+            if local:
+                found = sum_nodes(fresh, groups, LAYER)
+            else:
+                with using(Elsewhere(workers)):
+                    found = sum_nodes(fresh, groups, LAYER)
+    finally:
+        torch.set_num_threads(threads)
+    equal([one.merge(other) for one, other in zip(*found, strict=True)], whole)
+
+
+def test_no_nodes_in_a_group(views: dict[str, GraphView]) -> None:
+    none = np.zeros(0, np.int64)
+    nothing, some = sum_nodes(views["dense"], [(none, none), (np.arange(5), np.arange(5))], LAYER)
+    assert not nothing[0].counts
+    assert len(some[0].counts) == 5
+
+
+def test_a_learner_whose_parts_run_elsewhere_learns_the_same(tmp_path: Path) -> None:
+    stream = stored_stream(tmp_path)
+    here, there = HPN(width=70), HPN(width=70)
+    with mock.patch("hpn.learners.hpn.memory.SMALL_FIT", 0), mock.patch.object(partitions, "LEAST", 10):
+        for index in range(len(stream)):
+            here.fit_task(stream.task(index))
+        with using(Elsewhere(2)):
+            for index in range(len(stream)):
+                there.fit_task(stream.task(index))
+    assert here.certificates_ == there.certificates_
+    for mine, theirs in zip(here.network_.memory.kept[:2], there.network_.memory.kept[:2], strict=True):
+        equal(mine, theirs)
+    query, _ = stream.query(task=0, after=1, evaluate="oracle")
+    assert torch.equal(here.predict(query), there.predict(query))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from hpn.nn.smoothing import Normalization, Smoothing
+from hpn.streams import GraphView
+
+PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 alone
+NORMALIZATIONS: tuple[Normalization, ...] = ("row", "sym")
+
+
+def make_view(num_nodes: int = 30) -> GraphView:
+    links = np.random.default_rng(0).integers(0, num_nodes - 1, (2, 50))
+    links = links[:, links[0] != links[1]]
+    both = np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
+    return GraphView(torch.ones(num_nodes, 1), torch.from_numpy(both))
+
+
+def naive_matrix(view: GraphView, normalization: Normalization) -> np.ndarray:
+    matrix = np.eye(view.num_nodes)
+    for source, target in view.edge_index.T.tolist():
+        matrix[source, target] = 1
+    degree = matrix.sum(axis=1)
+    scale = degree[:, None] if normalization == "row" else np.sqrt(np.outer(degree, degree))
+    return np.asarray(matrix / scale)
+
+
+def test_the_matrix_by_hand() -> None:
+    view, eye = GraphView(torch.ones(4, 1), PATH), np.eye(4, dtype=np.float32)
+    third, sixth = 1 / 3, 1 / np.sqrt(6)
+    expected = [[0.5, sixth, 0, 0], [sixth, third, sixth, 0], [0, sixth, 0.5, 0], [0, 0, 0, 1]]
+    assert Smoothing(view, "sym")(eye) == pytest.approx(np.array(expected))
+    rows = [[0.5, 0.5, 0, 0], [third] * 3 + [0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
+    assert Smoothing(view, "row")(eye) == pytest.approx(np.array(rows))
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_products_rows_and_powers(normalization: Normalization) -> None:
+    view, nodes = make_view(), np.array([7, 0, 29, 7])
+    matrix, found = naive_matrix(view, normalization), Smoothing(view, normalization)
+    x = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
+    np.testing.assert_allclose(found(x), matrix @ x, atol=1e-6)
+    np.testing.assert_allclose(found.rows(nodes).toarray(), matrix[nodes], atol=1e-6)
+    for hops in (1, 2, 3):
+        power = np.linalg.matrix_power(matrix, hops)
+        np.testing.assert_allclose(found.reach(nodes, hops).toarray(), power[nodes], atol=1e-6)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("hops", [0, 1, 2, 3])
+def test_averages_of_a_score(hops: int, normalization: Normalization) -> None:
+    view, nodes = make_view(), np.array([29, 4, 4, 20])
+    score = np.random.default_rng(0).normal(size=(view.num_nodes, 3))
+    asked: list[np.ndarray] = []
+
+    def look_up(near: np.ndarray) -> np.ndarray:
+        asked.append(near)
+        return score[near]
+
+    found = Smoothing(view, normalization).average(hops, nodes, look_up)
+    power = np.linalg.matrix_power(naive_matrix(view, normalization), hops)
+    np.testing.assert_allclose(found, (power @ score)[nodes], atol=1e-6)
+    near = np.concatenate(asked)
+    assert sorted(set(near.tolist())) == np.flatnonzero(power[nodes].any(axis=0)).tolist()
+
+
+def test_without_edges_nothing_changes() -> None:
+    view = GraphView(torch.ones(5, 1), torch.zeros(2, 0).long())
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    for normalization in NORMALIZATIONS:
+        np.testing.assert_array_equal(Smoothing(view, normalization)(x), x)
