@@ -1,6 +1,6 @@
 """Draw docs/images/evidence-plane.svg: the plane of evidence, its prototypes, and one node of `digits`.
 
-python benchmarks/evidence_plane.py
+python docs/scripts/evidence_plane.py
 """
 
 from __future__ import annotations
