@@ -74,3 +74,10 @@ def test_growth_is_the_mean_and_the_most_over_seeds() -> None:
     )
     cut_short = seed_result(matrix, growth=[step(10, 1)])
     assert combine("hpn", seeds[0], cut_short)["growth"] is None, "it was interrupted then"
+
+
+def test_seeds_of_earlier_versions_can_be_combined() -> None:
+    earlier = seed_result([[80.0], [60.0, 90.0]], device="cpu", precision="mixed", processes=2)
+    result = combine("ncm", earlier)
+    assert result["device"] == "cpu"
+    assert not {"precision", "processes"} & result.keys()

@@ -33,7 +33,7 @@ from hpn.streams.identity import hash_ids
 
 EVERY = np.arange(300)
 NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])
-DEFAULTS = {"width": 2000, "strength": 0.1, "balance": 0.75, "threshold": 0.003, "random_state": 0}
+DEFAULTS = {"width": None, "strength": 0.1, "balance": 0.75, "threshold": 0.003, "random_state": 0}
 
 
 def make(**params: Any) -> HPNClassifier:
@@ -189,7 +189,7 @@ def test_fit_starts_over_and_partial_fit_does_not(graph: Graph) -> None:
         ("balance", [-0.1, 1.1, "x", float("nan")]),
         ("threshold", [0, -1, 1.5, "x"]),
         ("random_state", [1.5, "x", np.random.default_rng(0)]),
-        *((name, [None]) for name in ("width", "strength", "balance", "threshold")),
+        *((name, [None]) for name in ("strength", "balance", "threshold")),
     ],
 )
 def test_a_parameter_out_of_range_is_named(name: str, values: list[Any], graph: Graph) -> None:
@@ -839,7 +839,7 @@ INNER = "hpn.learners.hpn."
 @pytest.mark.parametrize(
     ("target", "calls", "task"),
     [
-        ("memory.Memory._encode", 1, None),
+        ("memory.Memory._fold", 1, None),
         ("memory._join", 1, None),
         ("statistics.ClassSums.add", 4, None),
         ("solved.choose_extractor", 1, "new"),

@@ -105,7 +105,7 @@ def added_up_in(sizes: tuple[int, int]) -> Iterator[None]:
     """Fits of so many nodes are added up at once, and so many nodes at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpn.learners.hpn.memory.SMALL_FIT", sizes[0])
-        patch.setattr("hpn.learners.hpn.memory.NODES_AT_ONCE", sizes[1])
+        patch.setattr("hpn.learners.hpn.memory.MOST_PENDING", sizes[1])
         yield
 
 

@@ -333,26 +333,6 @@ def test_products(kind: str, normalization: Normalization) -> None:
         np.testing.assert_allclose(found, expected, atol=ROUNDING * np.abs(vectors).sum(axis=1).max())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("hop", [0, 2, 3])
-def test_what_each_slot_adds_to_the_layer(kind: str, hop: int) -> None:
-    view, nodes, width, seed = make_view(kind), np.array([5, 3, 39, 11, 30]), 300, 2
-    slots = Slots(view)
-    parts = slots.layer_parts(hop, nodes, width, seed)
-    (hidden,) = slots.layers([hop], nodes, width, seed)
-    assert parts.shape == (hop + 1, len(nodes), width)
-    assert (parts[:, hidden == 0] == 0).all()
-    is_between = (hidden > 0) & (hidden < MOST)
-    assert is_between.sum() > 100
-    assert np.abs(parts.sum(axis=0) - hidden)[is_between].max() < 0.501
-    assert (parts.sum(axis=0)[hidden == MOST] > MOST - 0.501).all()
-    for at in range(hop + 1):
-        signs = draw_signs(view.num_features, width, seed, at)
-        expected = STEPS * 2.0 ** (at - hop) * naive_slots(view, at)[nodes] @ signs
-        slack = STEPS * view.num_features * ROUNDING
-        np.testing.assert_allclose(parts[at][hidden > 0], expected[hidden > 0], atol=slack)
-
-
 def test_nodes_without_features_are_zeros() -> None:
     for kind in KINDS:
         x = make_view(kind).x
@@ -360,7 +340,6 @@ def test_nodes_without_features_are_zeros() -> None:
         assert (dense(slots.unit_rows(2, np.array([3]))) == 0).all()
         assert all((layer == 0).all() for layer in slots.layers((0, 2), np.array([3]), 30, 0))
         assert (slots.products(1, np.ones((2, x.shape[1])), np.array([3])) == 0).all()
-        assert (slots.layer_parts(2, np.array([3]), 30, 0) == 0).all()
     wide = Slots(make_view("sparse", num_features=WIDE + 1))
     assert (wide.layers([0], np.array([3]), 30, 0)[0] == 0).all()
 

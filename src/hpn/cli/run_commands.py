@@ -90,7 +90,7 @@ def run(
     }
     with watching("run", quiet) as watcher:
         # A finished run is shown without importing PyTorch, which is needed to check other devices.
-        is_shown = not fresh and device in {"auto", "cpu"}
+        is_shown = not fresh and ray is None and device in {"auto", "cpu"}
         result = experiment.find_finished(request, out, watcher) if is_shown else None
         if result is None:
             result = experiment.run(**request, device=device, ray=ray, out=out, fresh=fresh, watcher=watcher)

@@ -236,8 +236,8 @@ class ClassifierCore:
             raise ConfigError("merge needs another classifier, not this one")
         if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
             raise ConfigError(
-                "merge needs two classifiers with the same parameters; if the widths were chosen by the size "
-                "of each graph, give both the same width"
+                "merge needs two classifiers with the same parameters; if the widths were "
+                "chosen by the sizes of the graphs, give both the same width"
             )
         if self.n_features_in_ != other.n_features_in_:
             raise ConfigError(

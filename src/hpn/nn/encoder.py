@@ -245,18 +245,6 @@ class Slots:
             self._layers |= {(hop, width, seed): layer for hop, layer in zip(hops, layers, strict=True)}
             del self.blocks[width, seed]
 
-    def layer_parts(self, hop: int, nodes: np.ndarray, width: int, seed: int) -> np.ndarray:
-        """What each slot adds to the random layer where that is not 0 ``[hop + 1, len(nodes), width]``."""
-        scale = np.float32(STEPS * 2.0 ** -(hop + slot_bits(self.num_features)))
-        parts = [
-            scale
-            * np.float32(2**at)
-            * (self.unit_rows(at, nodes) @ recent_signs(self.num_features, width, seed, at))
-            for at in range(hop + 1)
-        ]
-        (hidden,) = self.layers([hop], nodes, width, seed)
-        return np.stack(parts) * (hidden > 0)
-
     def _sketched_lengths(self, hop: int) -> np.ndarray:
         if hop not in self.row_lengths:
             if self._sketch is None:

@@ -18,7 +18,8 @@ import torch
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn import memory as module
 from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, PRIOR, Extractors, Weights, fit_weights
-from hpn.learners.hpn.memory import HELD_OUT, WEIGHED_BY, Labelled, Memory
+from hpn.learners.hpn.memory import HELD_OUT, WEIGHED_BY, Memory
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve
 from hpn.nn.encoder import see, slot_bits

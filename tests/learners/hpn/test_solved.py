@@ -12,7 +12,7 @@ from hpn.datasets import Graph
 from hpn.learners import Learner, Observer, Progress
 from hpn.learners.hpn import SolvedHPN
 from hpn.learners.hpn.evidence import BANKS, Extractors, Plane
-from hpn.learners.hpn.memory import Labelled
+from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, SolvedNetwork, TaskPart
 from hpn.learners.hpn.task_extractor import TaskExtractor

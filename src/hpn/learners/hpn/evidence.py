@@ -165,9 +165,9 @@ class Extractors:
         if is_few:
             return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
         if view not in self._nearby:
-            found = slots.smooth_array(self._far_layer(view, np.arange(view.num_nodes)), NEARBY_HOPS)
+            found = self._far_layer(view, np.arange(view.num_nodes))
             self._nearby.clear()
-            self._nearby[view] = found
+            self._nearby[view] = slots.smooth_array(found, NEARBY_HOPS)
         return np.asarray(self._nearby[view][nodes])
 
     def nearby_shares(self, view: GraphView, node: int) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,6 @@ WEIGHED_BY = 50
 """Remembered nodes of a class by which banks are weighed at most."""
 SMALL_FIT = 1024
 """Fits of fewer nodes are added up later, several at once."""
-
 MOST_PENDING = 8192
 """Nodes of such fits that are kept at most."""
 
@@ -113,13 +112,19 @@ class Memory:
     @classmethod
     def empty(cls, settings: SolvedSettings, num_features: int, seed: int) -> Memory:
         """A memory of nothing."""
-        assert settings.width is not None  # noqa: S101  (it was chosen for a graph)
-        return cls(settings, num_features, seed, _no_sums(num_features, settings.width))
+        memory = cls(settings, num_features, seed, Kept([], [], np.zeros((0, 3), np.int64)))
+        return replace(memory, _kept=memory._new_sums())
 
     @property
     def layer(self) -> Layer:
         """Width and seed of the random layers."""
-        return Layer(self.settings.width or 0, self.seed)
+        if self.settings.width is None:
+            raise ValueError("the width was not chosen for a graph")
+        return Layer(self.settings.width, self.seed)
+
+    def _new_sums(self) -> Kept:
+        learned, held_out = (new_sums(self.num_features, self.layer.width) for _ in range(2))
+        return Kept(learned, held_out, np.zeros((0, 3), np.int64))
 
     def _change(self, kept: Kept, latest: GraphView | None, last: LastWeights | None = None) -> Memory:
         return replace(self, _kept=kept, _latest=latest, _last=last)
@@ -175,15 +180,14 @@ class Memory:
         if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < MOST_PENDING:
             fit = Fit(encode(see(view), nodes, self.layer), y, is_held, new)
             return self._change(self._kept._replace(pending=(*pending, fit)), view)
-        kept = self.kept.copy()
-        self._add(kept, view, train, is_held)
+        kept = self._fold(view, train, is_held)
         return self._change(kept._replace(remembered=_join(kept.remembered, new)), view)
 
     def unlearn(self, view: GraphView, train: Labelled) -> Memory:
         """Subtract nodes that were learned in this very graph."""
-        kept, keys = self.kept.copy(), _rows(view, train, 1)
-        is_held = _take(keys, kept.remembered)
-        self._add(kept, view, train, is_held, sign=-1)
+        keys = _rows(view, train, 1)
+        is_held = _take(keys, self.kept.remembered)
+        kept = self._fold(view, train, is_held, sign=-1)
         stays = ~_take(kept.remembered, keys[is_held])
         return self._change(kept._replace(remembered=kept.remembered[stays]), view)
 
@@ -191,8 +195,7 @@ class Memory:
         """Encode all learned nodes that are to be kept in this graph, in place of what was kept of them."""
         remembered = self.kept.remembered
         is_held = _take(_rows(view, train, 1), remembered)
-        nothing = _no_sums(self.num_features, self.layer.width)
-        validation = nothing._replace(remembered=remembered[remembered[:, 2] == 0])
+        validation = self._new_sums()._replace(remembered=remembered[remembered[:, 2] == 0])
         return self._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
     def drop_validation(self, view: GraphView, rows: np.ndarray) -> Memory:
@@ -286,12 +289,14 @@ class Memory:
         centred = [part - part.mean(axis=1, keepdims=True) for part in found]
         return [part / max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
 
-    def _add(self, kept: Kept, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> None:
-        """Add the sums over nodes of a graph to what is kept, or subtract them."""
-        groups = [(train[0][mask], train[1][mask]) for mask in (~is_held, is_held)]
+    def _fold(self, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> Kept:
+        """What is kept with nodes of a graph added, or subtracted."""
+        kept, (nodes, y) = self.kept.copy(), train
+        groups = [(nodes[mask], y[mask]) for mask in (~is_held, is_held)]
         for banks, found in zip(kept[:2], sum_nodes(view, groups, self.layer), strict=True):
             for sums, more in zip(banks, found, strict=True):
                 sums.merge(more, sign)
+        return kept
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph of the latest change, and what can be solved again."""
@@ -310,7 +315,7 @@ class Memory:
 
     def load(self, state: dict[str, Any]) -> Memory:
         """The memory that :meth:`state` was made of."""
-        kept = _no_sums(self.num_features, self.layer.width)
+        kept = self._new_sums()
         for name in ("learned", "held_out"):
             for at, sums in enumerate(getattr(kept, name) if name in state else ()):
                 getattr(kept, name)[at] = ClassSums.restore(sums.dim, state[name][str(at)])
@@ -335,11 +340,6 @@ class Memory:
     def load_solved(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`solved_state` gave."""
         self._solved = {which: Extractors.restore(part) for which, part in state.items()}
-
-
-def _no_sums(num_features: int, width: int) -> Kept:
-    learned, held_out = (new_sums(num_features, width) for _ in range(2))
-    return Kept(learned, held_out, np.zeros((0, 3), np.int64))
 
 
 def _found_before(last: LastWeights | None) -> LastWeights | None:

@@ -127,7 +127,7 @@ class SolvedNetwork:
 
     def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
         """Learn nodes of a graph; ``val`` may be empty."""
-        # First, while columns are smoothed with means.
+        # What is learned without a task comes first, while columns are smoothed with means.
         memory, tasks = self.memory.learn(view, train, val), self.tasks
         if task is not None:
             known = memory.counts.keys() & tasks[task].classes if task in tasks else set()
