@@ -44,14 +44,7 @@ def commands(work: Path) -> Iterator[Row]:  # noqa: ARG001
             "`hpn predict`, all nodes": ["predict", model, "cora", "--out", out],
             "`hpn explain`": ["explain", model, "cora", "--node", node],
             "`hpn show`": ["show", model],
-            "`hpn theory bound --dim 7 --threshold 0.01`": [
-                "theory",
-                "bound",
-                "--dim",
-                "7",
-                "--threshold",
-                "0.01",
-            ],
+            "`hpn theory bound --dim=7 --threshold=0.01`": ["theory", "bound", "--dim=7", "--threshold=0.01"],
         }
         for name, ratio in _over_torch(words, 3).items():
             yield Row(f"{name} / import torch", ratio)
