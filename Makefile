@@ -43,12 +43,7 @@ wheel: $(READY)  ## Build the wheel, and run the command line from it and from n
 	@echo "the wheel works"
 
 bench: $(READY)  ## Timings, as ratios within one run.
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/epochs.py
-	$(BIN)/python benchmarks/prototypes.py
-	$(BIN)/python benchmarks/estimator.py
-	$(BIN)/python benchmarks/theory.py
-	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

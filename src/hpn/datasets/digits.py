@@ -19,7 +19,7 @@ def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
     """Scikit-learn's 1,797 images of 8 × 8 pixels, each linked to its nearest images.
 
     The graph is built from the pixels alone, never from labels. The default number of neighbours was
-    chosen on validation nodes (``python benchmarks/choose_digits_neighbors.py``).
+    chosen on validation nodes (``python docs/scripts/choose_digits_neighbors.py``).
 
     Args:
         neighbors: Nearest images, by Euclidean distance, that each image is linked to.

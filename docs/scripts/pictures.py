@@ -1,10 +1,10 @@
 """Draw the pictures of the README and the docs from finished runs.
 
 for m in hpn finetune ncm probe joint; do hpn run cora --method $m --seeds 5 --out runs/cora-$m; done
-python benchmarks/pictures.py runs/cora-finetune runs/cora-hpn runs/cora-ncm runs/cora-probe runs/cora-joint
+python docs/scripts/pictures.py runs/cora-finetune runs/cora-hpn runs/cora-ncm runs/cora-probe runs/cora-joint
 
 hpn compare cora --methods all --seeds 5
-python benchmarks/pictures.py runs/compare-cora-*/comparison.json
+python docs/scripts/pictures.py runs/compare-cora-*/comparison.json
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from hpn.report import accuracy_svg, load_result, matrix_svg
 from hpn.report.comparison_chart import Interval, intervals_svg
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "images"
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ class mean on smoothed features, and the task-incremental one of `probe`, mean o
 slowly with the number of edges, which cost time, so the fewest neighbours within 0.3 points of the best are
 chosen. Test nodes are never asked about.
 
-    python benchmarks/choose_digits_neighbors.py
+    python docs/scripts/choose_digits_neighbors.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Print one Markdown table of several comparisons: AM / FM of every method, the paper's beside ours.
 
 hpn compare digits --methods all --seeds 5    # and cora, citeseer, actor
-python benchmarks/comparison_table.py runs/compare-*/comparison.json
+python docs/scripts/comparison_table.py runs/compare-*/comparison.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Validation AM of `joint` over epochs and learning rates, mean over 5 seeds. Test nodes are never asked.
 
-python benchmarks/choose_epochs.py [DATASET ...]
+python docs/scripts/choose_epochs.py [DATASET ...]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draw docs/images/evidence-plane.svg: the plane of evidence, its prototypes, and one node of `digits`.
 
-python benchmarks/evidence_plane.py
+python docs/scripts/evidence_plane.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 import hpn
 
-FILE = Path(__file__).resolve().parents[1] / "docs" / "images" / "evidence-plane.svg"
+FILE = Path(__file__).resolve().parents[1] / "images" / "evidence-plane.svg"
 WIDTH, HEIGHT, RADIUS, CENTER = 800, 440, 175, (205, 220)
 SHORT = (
     "own features",
