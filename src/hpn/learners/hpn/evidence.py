@@ -95,7 +95,7 @@ class Plane:
     def snap(self, evidence: np.ndarray) -> np.ndarray:
         """The evidence of the nearest prototypes."""
         most = self.size // 4 + 1
-        return self.evidence(np.arange(-most, most + 1))[self.match(evidence) + most]
+        return np.asarray(self.evidence(np.arange(-most, most + 1))[self.match(evidence) + most])
 
     def angle(self, position: Any) -> Any:
         """The angle of a prototype; 0 is neutral."""
