@@ -92,6 +92,11 @@ class Plane:
         """The evidence that a prototype stands for."""
         return np.asarray(np.tan(self.angle(position)) / STEEPNESS)
 
+    def snap(self, evidence: np.ndarray) -> np.ndarray:
+        """The evidence of the nearest prototypes."""
+        most = self.size // 4 + 1
+        return np.asarray(self.evidence(np.arange(-most, most + 1))[self.match(evidence) + most])
+
     def angle(self, position: Any) -> Any:
         """The angle of a prototype; 0 is neutral."""
         return position * (2 * math.pi / self.size)
@@ -162,9 +167,14 @@ class Extractors:
         It is computed for all nodes of a view at once and kept, unless few of them are asked about.
         """
         slots = see(view)
-        if is_few:
+        is_known = self._nearby is not None and self._nearby[0] is view
+        if is_few and not is_known:
             return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
+<<<<<<< HEAD
         if view not in self._nearby:
+=======
+        if self._nearby is None or not is_known:
+>>>>>>> fold
             found = self._far_layer(view, np.arange(view.num_nodes))
             self._nearby.clear()
             self._nearby[view] = slots.smooth_array(found, NEARBY_HOPS)

@@ -30,6 +30,8 @@ from hpn.learners.hpn.memory import Memory
 from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import HPN, Count, Distance, SolvedSettings
 from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
+from hpn.nn.encoder import ROWS
+from hpn.nn.fold import cut, run_threads
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import GraphView, Query, Task
 from hpn.theory.memory import LEVELS, MemoryBound
@@ -175,11 +177,14 @@ class SolvedNetwork:
     def combine(self, evidence: Evidence) -> np.ndarray:
         """Logits ``[n, C]``: the weighted evidence of the matched atomic prototypes."""
         plane = self.planes["atomic"]
-        matched = plane.evidence(plane.match(evidence.found))
-        total = np.zeros(evidence.found.shape[1:])
-        for weight, part in zip(evidence.weights, matched, strict=True):
-            total += weight * part  # node by node the same sum, whatever else is asked about
-        return total
+
+        def add(rows: slice) -> np.ndarray:
+            total = np.zeros(evidence.found[0, rows].shape)
+            for weight, part in zip(evidence.weights, evidence.found[:, rows], strict=True):
+                total += weight * plane.snap(part)  # node by node the same sum, whatever else is asked about
+            return total
+
+        return np.concatenate(run_threads(add, cut(evidence.found.shape[1], ROWS)))
 
     def match_upper(self, evidence: Evidence) -> dict[str, np.ndarray]:
         """Positions of the node- and class-level prototypes for each class ``[n, C]``."""
