@@ -167,14 +167,9 @@ class Extractors:
         It is computed for all nodes of a view at once and kept, unless few of them are asked about.
         """
         slots = see(view)
-        is_known = self._nearby is not None and self._nearby[0] is view
-        if is_few and not is_known:
+        if is_few and view not in self._nearby:
             return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
-<<<<<<< HEAD
         if view not in self._nearby:
-=======
-        if self._nearby is None or not is_known:
->>>>>>> fold
             found = self._far_layer(view, np.arange(view.num_nodes))
             self._nearby.clear()
             self._nearby[view] = slots.smooth_array(found, NEARBY_HOPS)
