@@ -144,7 +144,7 @@ def cut(count: int, size: int) -> list[slice]:
 
     Example:
         >>> cut(5, 2)
-        [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+        [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
     """
     number = max(1, -(-count // size))
     ends = [count * at // number for at in range(number + 1)]
