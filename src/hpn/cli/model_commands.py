@@ -41,7 +41,12 @@ def fit(
     ] = None,
     missing: Missing = None,
     unknown_edges: UnknownEdges = None,
-    width: Annotated[int, typer.Option(help="Random features: more are slower and more accurate.")] = 2000,
+    width: Annotated[
+        int | None,
+        typer.Option(
+            help="Random features: more are slower and more accurate. Default 500 to 2000, by size."
+        ),
+    ] = None,
     strength: Annotated[float, typer.Option(help="Regularisation: more trusts single labels less.")] = 0.1,
     balance: Annotated[float, typer.Option(help="0: nodes count the same; 1: classes do.")] = 0.75,
     threshold: Annotated[float, typer.Option(help="Distance within which prototypes match.")] = 0.003,

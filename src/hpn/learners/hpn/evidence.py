@@ -147,11 +147,14 @@ class Extractors:
             slots.prepare(LAYER_HOPS, self.width, self.seed)
         is_few = len(nodes) < view.num_nodes // FEW and (view.num_nodes > MANY_NODES or not to_weigh)
         nearby = self._find_nearby(view, nodes, is_few)
-        parts = run_threads(partial(self._look, slots), [nodes[part] for part in cut(len(nodes), ROWS)])
-        evidence = np.concatenate([np.concatenate(parts, axis=1), nearby[None]])
-        evidence -= evidence.mean(axis=2, keepdims=True)
-        evidence /= self.scales[:, None, None].astype(evidence.dtype)
-        return evidence
+
+        def look(rows: slice) -> np.ndarray:
+            found = np.concatenate([self._look(slots, nodes[rows]), nearby[None, rows]])
+            found -= found.mean(axis=2, keepdims=True)
+            found /= self.scales[:, None, None].astype(found.dtype)
+            return found
+
+        return np.concatenate(run_threads(look, cut(len(nodes), ROWS)), axis=1)
 
     def _look(self, slots: Slots, nodes: np.ndarray) -> np.ndarray:
         """Evidence of all banks but the last about a partition of the nodes."""
