@@ -75,24 +75,27 @@ def products(work: Path) -> Iterator[Row]:
 
     `paper` runs with its packaged recipe: 1 neighbour, dimension 2, 10 epochs, batches of 4,000. `best`
     chooses its width. The preset `large` took 33.1 s for fitting and answering (37 s in all) on 2026-11-18 on
-    2 cores, before it was deleted; the ratio to it means something on that machine only. `probe` and `ridge`
-    run for their AM; a finished run of theirs in the work folder is used again.
+    2 cores, before it was deleted; the ratio to it means something on that machine only.
     """
     store = find_store(work, "products-like")
     paper = run_store(work, store, "--recipe", "products-like/hpn-paper", name="paper")
     yield Row(f"`paper` (AM {paper.result['am']['mean']:.1f}), whole run", paper.seconds, "s", most=360)
     yield Row("`paper`, peak memory", paper.peak_gb, "GB", most=5)
     best = run_store(work, store, name="best")
-    seconds, am = best.result["seconds"], best.result["am"]["mean"]
-    spent = seconds["fit"] + seconds["predict"]
-    yield Row(f"`best`, fitting and answering ({spent:.0f} s) / `large`", spent / LARGE_SECONDS, most=3)
+    seconds = best.result["seconds"]["fit"] + best.result["seconds"]["predict"]
+    yield Row(f"`best`, fitting and answering ({seconds:.0f} s) / `large`", seconds / LARGE_SECONDS, most=3)
     yield Row("`best`, peak memory", best.peak_gb, "GB", most=3)
-    others = {
-        method: run_store(work, store, "--method", method, name=method, is_timed=False).result["am"]["mean"]
-        for method in ("probe", "ridge")
+
+
+def baselines(work: Path) -> Iterator[Row]:
+    """AM of `best` on products-like beside `probe` and `ridge`; finished runs are used again."""
+    store, methods = find_store(work, "products-like"), {"best": "hpn", "probe": "probe", "ridge": "ridge"}
+    am = {
+        name: run_store(work, store, "--method", method, name=name, is_timed=False).result["am"]["mean"]
+        for name, method in methods.items()
     }
-    yield Row(f"AM of `best` ({am:.2f}) − AM of `probe`", am - others["probe"], "points", least=0)
-    yield Row("AM of `best` / AM of `ridge`", am / others["ridge"], least=0.99)
+    yield Row(f"AM of `best` ({am['best']:.2f}) − AM of `probe`", am["best"] - am["probe"], "points", least=0)
+    yield Row("AM of `best` / AM of `ridge`", am["best"] / am["ridge"], least=0.99)
 
 
 def predict(work: Path) -> Iterator[Row]:

@@ -24,6 +24,7 @@ FIGURES = {
     "import": "commands:import_",
     "ray": "solved:ray",
     "products": "commands:products",
+    "baselines": "commands:baselines",
 }
 """Module and function of each, the quick ones first."""
 

@@ -72,8 +72,8 @@ def authors(work: Path) -> Iterator[Row]:  # noqa: ARG001
     Their seconds are scaled by a calibration loop, 3,000 small operations with backward passes, that runs
     before each seed: authors' seconds × loop here / loop there. The loop there, 0.90 s, is an estimate, not a
     measurement: our previous implementation took 1.65, 2.0 and 14.7 s there, beside the authors' code, and
-    1.92, 2.5 and 13.9 loops on 2 cores elsewhere; the quotients, 0.86, 0.80 and 1.06 s, have the geometric
-    mean 0.90 s.
+    1.92, 2.5 and 13.9 loops on the machine where the preset `large` was measured (`products`); the quotients,
+    0.86, 0.80 and 1.06 s, have the geometric mean 0.90 s.
     """
     torch.set_num_threads(1)
     train(TaskStream(load_dataset("digits")), PaperHPN(epochs=2, warmup_epochs=1))  # imports what is needed
