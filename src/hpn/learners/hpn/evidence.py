@@ -170,7 +170,7 @@ class Extractors:
         It is computed for all nodes of a view at once and kept, unless few of them are asked about.
         """
         slots = see(view)
-        if is_few and view not in self._nearby:
+        if is_few:  # even if all are known: an answer must not depend on what was asked before
             return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
         if view not in self._nearby:
             found = self._far_layer(view, np.arange(view.num_nodes))
