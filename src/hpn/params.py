@@ -108,6 +108,7 @@ def resolve_params(
         if name not in declared:
             takes = f"it takes: {', '.join(declared)}" if declared else "it takes no options"
             others = {other: key for key, kind in variants.items() for other in declared_params(kind)}
+            others = {other: key for other, key in others.items() if other not in without}
             hint = f"preset={others[name]} has it; " if name in others else nearest(name, others or declared)
             raise ConfigError(f"{owner} has no {name!r}; {hint}{takes}")
     hints = _hints(function)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +104,7 @@ def test_so_does_new_code_other_versions_or_another_data_root(
 
 def test_a_damaged_request_is_no_request(result: dict[str, Any]) -> None:
     path = Path(result["out"]) / finished.REQUEST
-    for content in ("", "[]", "{}", '{"request": 1, "files": 2, "stamp": 3}'):
+    for content in ("", "[]", "{}", '{"request": 1, "inputs": 2, "stamp": 3}'):
         path.write_text(content)
         assert find_finished(REQUEST) is None
 
@@ -113,3 +115,18 @@ def test_data_in_very_many_files_is_not_stamped(
     monkeypatch.setattr(finished, "MOST_FILES", 3)
     run(**REQUEST)
     assert not (Path(result["out"]) / finished.REQUEST).exists()
+
+
+def test_an_input_that_changed_during_the_run_leaves_no_request(result: dict[str, Any]) -> None:
+    folder = Path(result["out"])
+    finished.keep_request(folder, REQUEST, [Path("graph.npz")], since=time.time_ns())
+    assert find_finished(REQUEST, folder) == result
+    finished.keep_request(
+        folder, REQUEST, [Path("graph.npz")], since=Path("graph.npz").stat().st_ctime_ns - 1
+    )
+    assert find_finished(REQUEST, folder) is None
+
+
+def test_a_copied_folder_is_another_run(result: dict[str, Any]) -> None:
+    shutil.copytree(result["out"], "copy")
+    assert find_finished(REQUEST, "copy") is None

@@ -251,6 +251,7 @@ def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Pat
     assert chosen == named
     assert {name: chosen.params[name] for name in settings} == settings
     assert resolve_hpn(settings={"preset": "paper", "dim": 5}).params["dim"] == 5
+    assert resolve_hpn(recipe="synthetic/hpn-paper", settings={"dim": 5}).params["dim"] == 5
     assert resolve_hpn(settings={"preset": "paper"}, recipe=None).params["dim"] == 16
     assert "--set preset=paper" in chosen.command([0])
     assert "--set dim" not in chosen.command([0]), "the packaged recipe has it"

@@ -158,7 +158,9 @@ def resolve_config(
     """
     learner = _choose("method", method, LEARNERS)
     given, options = _split_settings(method, learner, backbone, dict(settings or {}))
-    params = resolve_params(learner, given, owner=method, without={"seed"})
+    named = read_recipe(recipe).settings if recipe not in {None, AUTO} else {}
+    variant = {name: value for name, value in named.items() if name == "preset"}
+    params = resolve_params(learner, {**variant, **given}, owner=method, without={"seed"})
     data_options = resolve_params(find_loader(dataset, data_root), options, owner=f"data set {dataset}")
     scenario, evaluate = _resolve_scenario(scenario, evaluate)
     _choose("edges", edges, get_args(Edges))

@@ -50,22 +50,25 @@ def find_finished(
     return None
 
 
-def keep_request(folder: Path, request: Request, inputs: Sequence[Path]) -> None:
-    """Keep what was requested beside the finished result.
+def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, since: int) -> None:
+    """Keep what was requested beside the finished result, unless an input has changed meanwhile.
 
     Args:
         folder: The run folder.
         request: The arguments of :func:`hpn.run` that determine the result.
         inputs: Files and folders that were read.
+        since: When the run started, in nanoseconds.
     """
-    own = _own_files(folder, request["seeds"], request["views"])
-    files = [path.absolute() for path in (*inputs, *own)]
+    read = [path.absolute() for path in inputs]
     try:
-        stamp = _stamp(files)
-    except OSError:
+        has_changed = any(max(_times(file)) > since for file in (*_code(), *read))
+        stamp = _stamp([*read, *_own_files(folder, request["seeds"], request["views"])])
+    except OSError:  # a file is gone
+        has_changed, stamp = True, ""
+    if has_changed:
         (folder / REQUEST).unlink(missing_ok=True)
         return
-    kept = {"request": _written(request), "files": [str(file) for file in files], "stamp": stamp}
+    kept = {"request": _written(request), "inputs": [str(file) for file in read], "stamp": stamp}
     write_json(folder / REQUEST, kept)
 
 
@@ -73,7 +76,8 @@ def _read_finished(folder: Path, wanted: Any) -> dict[str, Any] | None:
     """The result in a run folder, if it is what is wanted and still true."""
     try:
         kept = json.loads((folder / REQUEST).read_bytes())
-        if kept["request"] != wanted or kept["stamp"] != _stamp([Path(file) for file in kept["files"]]):
+        own = _own_files(folder, wanted["seeds"], wanted["views"])
+        if kept["request"] != wanted or kept["stamp"] != _stamp([*map(Path, kept["inputs"]), *own]):
             return None
         result: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
     except (OSError, ValueError, KeyError, TypeError):  # a file is gone or damaged
@@ -85,7 +89,7 @@ def _written(request: Request) -> Any:
     """A request as JSON, with what it depends on besides its arguments."""
     surroundings = {
         "folder": str(Path.cwd()),
-        "HPN_DATA": os.environ.get("HPN_DATA"),
+        "data": [os.environ.get(name) for name in ("HPN_DATA", "XDG_CACHE_HOME", "HOME")],
         "versions": installed_versions(),
     }
     return json.loads(json.dumps({**request, **surroundings}, default=str))
@@ -93,6 +97,7 @@ def _written(request: Request) -> Any:
 
 def _own_files(folder: Path, seeds: int | Sequence[int], views: bool) -> list[Path]:
     """The files of a run folder that its result was made from."""
+    folder = folder.absolute()
     made = [folder / f"seed-{seed}" / RESULT for seed in check_seeds(seeds)]
     return [folder / CONFIG, folder / RESULT, *made, *([folder / VIEWS] if views else [])]
 
@@ -105,9 +110,18 @@ def _stamp(files: Sequence[Path]) -> str:
     """
     if len(files) > MOST_FILES:
         raise OSError(f"more than {MOST_FILES} files")
-    code = [file for kind in ("*.py", "*.yaml") for file in sorted(PACKAGE.rglob(kind))]
     digest = hashlib.sha256()
-    for file in [*code, *files]:
-        about = file.stat()
-        digest.update(f"{file}\0{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
+    for file in [*_code(), *files]:
+        digest.update(f"{file}\0{file.stat().st_size} {_times(file)}\n".encode())
     return digest.hexdigest()
+
+
+def _code() -> list[Path]:
+    """The files of this package."""
+    return [file for kind in ("*.py", "*.yaml") for file in sorted(PACKAGE.rglob(kind))]
+
+
+def _times(file: Path) -> tuple[int, int]:
+    """When the content and when the entry of a file changed."""
+    about = file.stat()
+    return about.st_mtime_ns, about.st_ctime_ns

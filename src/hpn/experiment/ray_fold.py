@@ -19,8 +19,8 @@ import scipy.sparse as sp
 import torch
 
 from hpn.datasets.sparse import to_csr, to_scipy
-from hpn.datasets.store.read import FILE, map_again
-from hpn.errors import ConfigError
+from hpn.datasets.store.read import FILE, HEADER, map_again
+from hpn.errors import ConfigError, HPNError
 from hpn.experiment.away import differences
 from hpn.experiment.cluster import Cluster
 from hpn.experiment.parallel import WorkerError
@@ -115,6 +115,9 @@ class RayParts:
                 with quiet():
                     found = self._ray.get(result)
             except self._ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None)
+                if isinstance(cause, HPNError):
+                    raise type(cause)(str(cause)) from error
                 raise WorkerError(self._cluster.why(error)) from error
             yield found
 
@@ -134,7 +137,7 @@ class RayParts:
     def _is_seen(self, file: str) -> bool:
         """Whether all machines have a file."""
         if file not in self._sees:
-            self._sees[file] = all(self._ask_all(_has_file, (file, Path(file).stat().st_size)))
+            self._sees[file] = all(self._ask_all(_has_file, (file, _describe(file))))
         return self._sees[file]
 
     def _ask_all(self, function: Callable[..., Any], item: Any) -> list[Any]:
@@ -181,6 +184,12 @@ def _compare_versions(here: dict[str, str]) -> None:
         raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
 
 
-def _has_file(item: tuple[str, int]) -> bool:
-    file, size = item
-    return Path(file).is_file() and Path(file).stat().st_size == size
+def _has_file(item: tuple[str, tuple[int, bytes]]) -> bool:
+    file, about = item
+    return Path(file).is_file() and _describe(file) == about
+
+
+def _describe(file: str) -> tuple[int, bytes]:
+    """Size of a file of a store, and the store's header, which has the fingerprint of the graph."""
+    header = Path(file).with_name(HEADER)
+    return Path(file).stat().st_size, header.read_bytes() if header.is_file() else b""

@@ -74,7 +74,7 @@ def run(
     chosen = check_seeds(seeds)
     root = Path(data_root) if data_root else None
     device = str(choose_device(device))
-    start = time.perf_counter()
+    start, since = time.perf_counter(), time.time_ns()
     config, graph = resolve_config(dataset, data_root=root, **choices)
     if ray is not None and not getattr(config.make_learner(0), "folds", False):
         raise ConfigError(
@@ -102,7 +102,7 @@ def run(
         write_json(folder / RESULT, result)
         request = {"dataset": dataset, "seeds": seeds, "views": views, "data_root": data_root, **choices}
         recipes = [find_file(config.recipe)] if config.recipe else []
-        keep_request(folder, request, [*data_files(dataset, root), *recipes])
+        keep_request(folder, request, [*data_files(dataset, root), *recipes], since=since)
     return result
 
 

@@ -166,6 +166,13 @@ def test_answers_may_change_as_the_paper_has_it(ten: Graph) -> None:
     assert not learner.is_certified(0)
 
 
+def test_prototypes_that_are_added_take_the_certificate_away_unless_they_are_invisible(ten: Graph) -> None:
+    stream = TaskStream(ten)
+    for retention, expected in (("paper", False), ("certified", True)):
+        learner = fit(PaperHPN(epochs=0, retention=retention), stream, tasks=4)  # type: ignore[arg-type]
+        assert learner.is_certified(0) == expected
+
+
 def test_a_change_by_hand_takes_the_certificate_away(ten: Graph) -> None:
     learner = fit(PaperHPN(**KEPT), TaskStream(ten, scenario="class"), tasks=2)
     network, (first, second) = learner.network_, learner.selections_

@@ -229,10 +229,11 @@ class PaperHPN(HPN):
             return Selection(*(tuple(numbers[: self.num_selected]) for numbers in free))
         if self.selection == "reserve":
             LOGGER.warning(
-                "task %d shares the extractors of earlier tasks, because all %d are in use; "
+                "task %d shares the extractors of earlier tasks, because all %d are in use%s; "
                 "a larger num_extractors would give it its own",
                 task.index,
                 self.num_extractors,
+                ", and does not train them" if self.retention == "certified" else "",
             )
         return self._most_similar(self._inputs(task.graph, task.train)(0))
 
@@ -520,10 +521,9 @@ class PaperHPN(HPN):
 
     def _certificate(self, task: int) -> str:
         """Hash of every number that the predictions for ``task`` are computed from."""
-        chosen = self.selections_[task]
-        return self.network_.digest(
-            chosen.node, chosen.structure, self._columns(self.tasks_[task]), chosen.visible
-        )
+        chosen, sizes = self.selections_[task], [len(codebook) for codebook in self.network_.codebooks]
+        visible = chosen.visible if self.retention == "certified" else sizes
+        return self.network_.digest(chosen.node, chosen.structure, self._columns(self.tasks_[task]), visible)
 
     def _state(self) -> State:
         state: State = {

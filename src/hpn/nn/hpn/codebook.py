@@ -32,7 +32,7 @@ ROUNDING = 1e-5
 OFFSET = 1e-10
 """Added to the first entry of vectors before they are scaled, so that a zero vector has a direction."""
 
-DEBUG = bool(os.environ.get("HPN_DEBUG"))
+DEBUG = os.environ.get("HPN_DEBUG", "") not in {"", "0"}
 """Whether both properties are checked after every change (slow); from the environment variable."""
 
 
@@ -162,7 +162,7 @@ class Codebook(nn.Module):
         """The largest cosine of two prototypes; −1 if there are fewer than two."""
         if self._size < 2:
             return -1.0
-        exact = self.vectors.double()
+        exact = self.vectors.cpu().double()  # not every device has double precision
         two = [(part @ exact.t()).topk(2, dim=1).values[:, 1].max() for part in torch.split(exact, AT_ONCE)]
         return float(max(two))
 
@@ -172,14 +172,14 @@ class Codebook(nn.Module):
         Raises:
             AssertionError: If a property does not hold.
         """
-        exact = self.vectors.double()
+        exact = self.vectors.cpu().double()
         broken = []
         if self._size and float((exact.norm(dim=1) - 1).abs().max()) > ROUNDING:
             broken.append("unit length")
         if self.closest_cosine() >= 1 - self.threshold + tolerance:
             broken.append("packing")
         if embeddings is not None and len(embeddings):
-            near = (embeddings.detach().double() @ exact.t()).amax(dim=1)
+            near = (embeddings.detach().cpu().double() @ exact.t()).amax(dim=1)
             if float(near.min()) < 1 - self.threshold - tolerance:
                 broken.append("cover")
         if broken:
@@ -213,8 +213,8 @@ class Codebook(nn.Module):
         num_close = [
             (part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)
         ]
-        suspects = (torch.cat(num_close) > 1).nonzero().flatten()  # one of them is the prototype itself
-        exact = self.vectors[suspects].double()
+        suspects = (torch.cat(num_close) > 1).nonzero().flatten().cpu()  # one is the prototype itself
+        exact = self.vectors.cpu()[suspects].double()
         close = (exact @ exact.t() >= 1 - self.threshold).tril_(-1)
         close[suspects < self.num_frozen] = False
         stays = torch.ones(len(suspects), dtype=torch.bool, device=close.device)
@@ -225,8 +225,8 @@ class Codebook(nn.Module):
         is_kept = torch.ones(self._size, dtype=torch.bool, device=close.device)
         is_kept[suspects[~stays]] = False
         self._size = int(is_kept.sum())
-        self.storage[: self._size] = self.storage[: len(is_kept)][is_kept]
-        self._tasks[: self._size] = self._tasks[: len(is_kept)][is_kept.cpu()]
+        self.storage[: self._size] = self.storage[: len(is_kept)][is_kept.to(self.storage.device)]
+        self._tasks[: self._size] = self._tasks[: len(is_kept)][is_kept]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "vectors"] = self.vectors.clone()
@@ -245,7 +245,8 @@ def _distinct(candidates: Tensor, known: Tensor, threshold: float) -> Tensor:
 
     Greedy: first the candidate with the most others within the threshold that are not covered yet.
     """
-    candidates, known, chosen = candidates.double(), known.double(), []
+    device, chosen = candidates.device, []
+    candidates, known = candidates.cpu().double(), known.cpu().double()
     while True:
         if len(known):
             candidates = candidates[(candidates @ known.t()).amax(dim=1) < 1 - threshold]
@@ -254,7 +255,7 @@ def _distinct(candidates: Tensor, known: Tensor, threshold: float) -> Tensor:
         some, candidates = candidates[:AT_ONCE], candidates[AT_ONCE:]
         known = some[_choose(some @ some.t() >= 1 - threshold)]
         chosen.append(known)
-    return torch.cat(chosen).float() if chosen else candidates.float()
+    return (torch.cat(chosen) if chosen else candidates).float().to(device)
 
 
 def _choose(is_close: Tensor) -> list[int]:

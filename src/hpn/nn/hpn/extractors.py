@@ -116,7 +116,7 @@ class Inputs:
     def _gather(self, rows: Tensor, weight: Tensor) -> Tensor:
         """Rows of the features times extractors ``[len(rows), num_columns]``."""
         if isinstance(self.source, SparseProduct):
-            return SparseProduct(select_rows(self.source.x, rows))(weight)
+            return SparseProduct(select_rows(self.source.x, rows.to(self.source.x.device)))(weight)
         found = self.source[rows] if isinstance(self.source, Tensor) else self.source.take(rows)
         return move_features(found, weight.device) @ weight
 
