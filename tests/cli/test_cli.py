@@ -401,7 +401,7 @@ def test_an_interrupt_is_clean_and_the_second_run_is_refused(
     first.send_signal(kind)
     _, err = first.communicate(timeout=60)
     assert first.returncode == 1
-    assert err.splitlines()[-1] == "hpn: interrupted; the same command goes on from the last checkpoint"
+    assert err.splitlines()[-1] == "hpn: interrupted; the same command resumes from the last checkpoint"
     assert "Traceback" not in err
 
 
@@ -470,7 +470,7 @@ def test_an_interrupted_search_leaves_one_line_and_no_workers(tmp_path: Path) ->
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)  # until the workers are gone too
     assert (process.returncode, out) == (1, "")
-    assert err == "hpn: interrupted; the same command goes on from the last checkpoint\n"
+    assert err == "hpn: interrupted; the same command resumes from the last checkpoint\n"
 
 
 @pytest.fixture

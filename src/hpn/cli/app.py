@@ -46,7 +46,7 @@ def main() -> None:
     except typer.TyperException as error:
         code = _end(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
     except Interrupted:
-        code = _end("interrupted; the same command goes on from the last checkpoint", 1)
+        code = _end("interrupted; the same command resumes from the last checkpoint", 1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
