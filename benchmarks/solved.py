@@ -109,8 +109,8 @@ def equal_classes(num_classes: int, size: int) -> Graph:
 
 def ray(work: Path) -> Iterator[Row]:
     """Fitting products-like on 1 and on 2 Ray workers of one thread each; what they learn must be equal."""
-    from hpn.experiment.cluster import Cluster
-    from hpn.experiment.ray_fold import RayParts
+    from hpn.experiment.execute.cluster import Cluster
+    from hpn.experiment.execute.ray_fold import RayParts
     from hpn.nn.fold import using
 
     torch.set_num_threads(1)

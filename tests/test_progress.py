@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hpn.evaluation import Row
-from hpn.experiment import BatchProgress, BatchWatcher, Watcher
+from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 from hpn.learners import Progress
 from hpn.progress import LiveComparison, LiveProgress, PlainComparison, PlainProgress
 

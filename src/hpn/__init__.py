@@ -17,16 +17,16 @@ _HOMES = {
     "NodeClassifier": "hpn.model",
     "Learner": "hpn.learners",
     "TaskStream": "hpn.streams",
-    "check_run": "hpn.experiment",
-    "compare": "hpn.experiment",
+    "check_run": "hpn.experiment.bound_check",
+    "compare": "hpn.experiment.compare.table",
     "evaluate": "hpn.evaluation",
     "load_dataset": "hpn.datasets",
     "load_graph": "hpn.datasets",
-    "load_learner": "hpn.experiment",
+    "load_learner": "hpn.experiment.run.saved",
     "reproduce": "hpn.reproduction",
-    "run": "hpn.experiment",
-    "study_retention": "hpn.experiment",
-    "tune": "hpn.experiment",
+    "run": "hpn.experiment.run.runner",
+    "study_retention": "hpn.experiment.retention",
+    "tune": "hpn.experiment.tune.tuning",
     "write_comparison": "hpn.report.comparison",
     "write_report": "hpn.report",
 }
@@ -34,7 +34,12 @@ _HOMES = {
 if TYPE_CHECKING:
     from hpn.datasets import Graph, load_dataset, load_graph
     from hpn.evaluation import evaluate
-    from hpn.experiment import check_run, compare, load_learner, run, study_retention, tune
+    from hpn.experiment.bound_check import check_run
+    from hpn.experiment.compare.table import compare
+    from hpn.experiment.retention import study_retention
+    from hpn.experiment.run.runner import run
+    from hpn.experiment.run.saved import load_learner
+    from hpn.experiment.tune.tuning import tune
     from hpn.learners import LEARNERS, Learner
     from hpn.model import HPNClassifier, NodeClassifier
     from hpn.report import write_report

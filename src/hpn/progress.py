@@ -20,7 +20,8 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from hpn.experiment import BatchProgress, BatchWatcher, TuneProgress, TuneWatcher, Watcher
+from hpn.experiment.tune.progress import TuneProgress, TuneWatcher
+from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 
 if TYPE_CHECKING:
     from typing_extensions import Self

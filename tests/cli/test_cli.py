@@ -244,7 +244,7 @@ def test_a_full_disk_is_one_line_and_code_1(cli: Cli, monkeypatch: pytest.Monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hpn.experiment.seed_run.save_checkpoint", full)
+    monkeypatch.setattr("hpn.experiment.run.seed.save_checkpoint", full)
     code, _, err = cli("run", *SMALL, "--method", "ncm", "--quiet")
     assert (code, err.count("\n")) == (1, 1)
     assert "No space left on device" in err

@@ -460,13 +460,13 @@ def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cl
     fit(cli, graph)
     before = {path.name: path.read_bytes() for path in Path("model").iterdir()}
     script = (
-        "import sys, time, hpn.experiment.files as files\n"
+        "import sys, time, hpn.experiment.run.files as files\n"
         "write = files.write_json\n"
         "def slow(path, content):\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"
         "    write(path, content)\n"
-        "import hpn.experiment.checkpoint as checkpoint\n"
+        "import hpn.experiment.run.checkpoint as checkpoint\n"
         "checkpoint.write_json = slow\n"
         f"sys.argv = ['hpn', {words[0]!r}, 'model', 'graph', *{words[1:]!r}]\n"
         "from hpn.cli import main\n"

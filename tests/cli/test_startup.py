@@ -40,7 +40,7 @@ def test_a_finished_run_is_shown_without_what_computes(tmp_path: Path) -> None:
     assert "torch" in loaded
     assert not loaded & NEVER
     loaded = loaded_by(tmp_path, *words)
-    assert "hpn.experiment.finished" in loaded
+    assert "hpn.experiment.run.finished" in loaded
     assert not loaded & (NEVER | COMPUTING)
 
 

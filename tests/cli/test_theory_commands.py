@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpn.experiment import run
+from hpn.experiment.run.runner import run
 from hpn.learners.hpn import PaperHPN, SolvedHPN
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -15,7 +15,7 @@ from torch import Tensor
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError, DataError, NotFittedError
 from hpn.evaluation import evaluate
-from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import LEARNERS, Learner, Observer, Progress
 from hpn.params import check_space, declared_params
 from hpn.streams import GraphView, Query, Task, TaskStream

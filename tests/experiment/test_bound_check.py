@@ -8,8 +8,9 @@ import pytest
 from torch import Tensor
 
 from hpn.errors import RunFolderError
-from hpn.experiment import check_run, run
-from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.bound_check import check_run
+from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.run.runner import run
 from hpn.learners import HPN
 
 SETTINGS: dict[str, Any] = {

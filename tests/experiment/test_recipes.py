@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from hpn.errors import ConfigError
-from hpn.experiment import RunConfig, recipes, resolve_config, run
-from hpn.experiment.comparison_cells import choose_cells
+from hpn.experiment import recipes
+from hpn.experiment.compare.cells import choose_cells
 from hpn.experiment.published import Spread, published_cell
 from hpn.experiment.recipes import (
     Chosen,
@@ -21,6 +21,8 @@ from hpn.experiment.recipes import (
     read_recipe,
     write_recipe,
 )
+from hpn.experiment.run.config import RunConfig, resolve_config
+from hpn.experiment.run.runner import run
 from hpn.learners import LEARNERS
 from hpn.learners.hpn import PaperHPN
 from hpn.params import resolve_params

@@ -6,7 +6,9 @@ import pytest
 
 from hpn.errors import ConfigError
 from hpn.evaluation import Row
-from hpn.experiment import Watcher, run, study_retention
+from hpn.experiment.retention import study_retention
+from hpn.experiment.run.runner import run
+from hpn.experiment.watch import Watcher
 from hpn.learners import Progress
 
 SETTINGS: dict[str, Any] = {

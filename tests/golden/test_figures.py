@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hpn.experiment import run
 from hpn.experiment.published import published_cell
+from hpn.experiment.run.runner import run
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import torch
 
 from hpn.datasets import Graph
 from hpn.evaluation import evaluate
-from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import FineTune, Learner, Observer, Progress
 from hpn.metrics import forgetting_mean
 from hpn.streams import Query, TaskStream

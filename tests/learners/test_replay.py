@@ -9,7 +9,7 @@ import torch
 from scipy.stats import spearmanr
 
 from hpn.datasets import Graph
-from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import ERGNN, GEM
 from hpn.learners.replay import Kept
 from hpn.streams import GraphView, Task, TaskStream

@@ -17,7 +17,7 @@ import torch
 
 from hpn.datasets import Graph
 from hpn.errors import CheckpointError
-from hpn.experiment.checkpoint import save_checkpoint
+from hpn.experiment.run.checkpoint import save_checkpoint
 from hpn.model import HPNClassifier
 from hpn.model.saved import FORMAT, OLDEST, load_model, save_model
 
@@ -424,9 +424,9 @@ def _full() -> OSError:
 @pytest.mark.parametrize(
     ("target", "calls"),
     [
-        ("hpn.experiment.checkpoint.save_tensors", 1),
-        ("hpn.experiment.checkpoint.write_atomic", 1),
-        ("hpn.experiment.checkpoint.write_json", 1),
+        ("hpn.experiment.run.checkpoint.save_tensors", 1),
+        ("hpn.experiment.run.checkpoint.write_atomic", 1),
+        ("hpn.experiment.run.checkpoint.write_json", 1),
         ("os.fsync", 1),  # of the tensors
         ("os.fsync", 3),  # of the text; the folder is in between
         ("pathlib.Path.replace", 1),
@@ -475,7 +475,7 @@ def test_a_model_that_cannot_be_saved_stays_as_it_is(
     model = learn(HPNClassifier(width=64), graph, 0, 1)
     expected = model.predict_proba(graph).tobytes()
     with monkeypatch.context() as patch:
-        patch.setattr("hpn.experiment.checkpoint.write_atomic", lambda *_: (_ for _ in ()).throw(_full()))
+        patch.setattr("hpn.experiment.run.checkpoint.write_atomic", lambda *_: (_ for _ in ()).throw(_full()))
         check_not_written(model, tmp_path, "No space left on device")
     assert model.predict_proba(graph).tobytes() == expected
     model.save(tmp_path)

@@ -16,10 +16,11 @@ import pytest
 import hpn
 from hpn.cli import main
 from hpn.errors import ConfigError, DataError, RunFolderError
-from hpn.experiment import BatchProgress, BatchWatcher, run
-from hpn.experiment import jobs as jobs_module
-from hpn.experiment.folder import open_run_folder
-from hpn.experiment.jobs import Job, JobEnd, run_job
+from hpn.experiment.execute import jobs as jobs_module
+from hpn.experiment.execute.jobs import Job, JobEnd, run_job
+from hpn.experiment.run.folder import open_run_folder
+from hpn.experiment.run.runner import run
+from hpn.experiment.watch import BatchProgress, BatchWatcher
 from hpn.reproduction import plan
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 

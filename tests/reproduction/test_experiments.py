@@ -7,8 +7,8 @@ import pytest
 
 from hpn.datasets import CATALOG, Graph, load_dataset
 from hpn.errors import ConfigError
-from hpn.experiment.comparison_cells import with_cell
-from hpn.experiment.config import resolve_config
+from hpn.experiment.compare.cells import with_cell
+from hpn.experiment.run.config import resolve_config
 from hpn.learners import LEARNERS
 from hpn.learners.hpn import PaperHPN
 from hpn.reproduction.experiments import EXPERIMENTS, LARGE_GRAPH, Experiment, choose_experiments

@@ -6,7 +6,7 @@ import pytest
 
 from hpn.datasets import CATALOG
 from hpn.errors import ConfigError
-from hpn.experiment.comparison_cells import ORDER
+from hpn.experiment.compare.cells import ORDER
 from hpn.metrics import summarize
 from hpn.reproduction import notes
 from hpn.reproduction.claims import CLAIMS

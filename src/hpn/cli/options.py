@@ -41,14 +41,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON obj
 
 def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
     """Who watches a command: nobody, bars in a terminal, lines elsewhere."""
-    from hpn import experiment, progress
+    from hpn import progress
+    from hpn.experiment.tune.progress import TuneWatcher
+    from hpn.experiment.watch import BatchWatcher, Watcher
 
     watchers: dict[str, tuple[Any, Any, Any]] = {
-        "run": (experiment.Watcher, progress.LiveProgress, progress.PlainProgress),
-        "compare": (experiment.BatchWatcher, progress.LiveComparison, progress.PlainComparison),
-        "reproduce": (experiment.BatchWatcher, progress.LiveReproduction, progress.PlainComparison),
+        "run": (Watcher, progress.LiveProgress, progress.PlainProgress),
+        "compare": (BatchWatcher, progress.LiveComparison, progress.PlainComparison),
+        "reproduce": (BatchWatcher, progress.LiveReproduction, progress.PlainComparison),
         "import": (progress.SilentImport, progress.LiveImport, progress.PlainImport),
-        "tune": (experiment.TuneWatcher, progress.LiveTuning, progress.PlainTuning),
+        "tune": (TuneWatcher, progress.LiveTuning, progress.PlainTuning),
     }
     silent, live, plain = watchers[what]
     context: contextlib.AbstractContextManager[Any]
@@ -61,7 +63,7 @@ def watching(what: str, quiet: bool) -> contextlib.AbstractContextManager[Any]:
 
 def chosen_workers(workers: int | None, ray: str | None, option: str = "--workers") -> int:
     """How many processes; on a cluster that is not for the user to say."""
-    from hpn.experiment.parallel import default_workers
+    from hpn.experiment.execute.local import default_workers
 
     if ray is not None and workers is not None:
         raise ConfigError(f"give {option} N or --ray ADDRESS, not both: a cluster uses the cores it has")

@@ -71,7 +71,8 @@ def run(
 
     The same command again goes on where an interrupted run stopped.
     """
-    from hpn import display, experiment
+    from hpn import display
+    from hpn.experiment.run.finished import find_finished
 
     request: dict[str, Any] = {
         "dataset": dataset,
@@ -91,9 +92,11 @@ def run(
     with watching("run", quiet) as watcher:
         # A finished run is shown without importing PyTorch, which is needed to check other devices.
         is_shown = not fresh and ray is None and device in {"auto", "cpu"}
-        result = experiment.find_finished(request, out, watcher) if is_shown else None
+        result = find_finished(request, out, watcher) if is_shown else None
         if result is None:
-            result = experiment.run(**request, device=device, ray=ray, out=out, fresh=fresh, watcher=watcher)
+            from hpn.experiment.run.runner import run as run_steps
+
+            result = run_steps(**request, device=device, ray=ray, out=out, fresh=fresh, watcher=watcher)
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     else:
@@ -135,11 +138,12 @@ def compare(
     Runs are kept: adding a method or seeds runs only what is missing, and the same command again goes on
     where an interrupted one stopped.
     """
-    from hpn import display, experiment
+    from hpn import display
+    from hpn.experiment.compare.table import compare as compare_methods
     from hpn.report.comparison import write_comparison
 
     with watching("compare", quiet) as watcher:
-        comparison = experiment.compare(
+        comparison = compare_methods(
             dataset,
             methods=methods or "all",
             backbones=backbones,
@@ -203,10 +207,11 @@ def tune(
     Test nodes are asked about once the choice is made, not before. The same command again goes on where
     an interrupted one stopped.
     """
-    from hpn import display, experiment
+    from hpn import display
+    from hpn.experiment.tune.tuning import tune as search
 
     with watching("tune", quiet) as watcher:
-        tuned = experiment.tune(
+        tuned = search(
             dataset,
             method=method,
             backbone=backbone,

@@ -102,7 +102,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
-    from hpn.experiment import check_run
+    from hpn.experiment.bound_check import check_run
 
     checked = check_run(run)
     _print(checked, "print_check", as_json)
@@ -129,7 +129,7 @@ def retention(
 
     In certified retention a proof goes with it: exit code 1 if one fails.
     """
-    from hpn.experiment import study_retention
+    from hpn.experiment.retention import study_retention
 
     with watching("run", quiet) as watcher:
         study = study_retention(
@@ -157,7 +157,7 @@ def plot(
 ) -> None:
     """Draw the bound over the distance, one line a dimension."""
     from hpn.errors import ConfigError
-    from hpn.experiment.files import write_atomic
+    from hpn.experiment.run.files import write_atomic
     from hpn.report.bounds import bounds_svg
     from hpn.theory.spherical_codes import max_code_size
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hpn.errors import RunFolderError
-from hpn.experiment.checkpoint import load_checkpoint
-from hpn.experiment.folder import CONFIG, RESULT, read_json
+from hpn.experiment.run.checkpoint import load_checkpoint
+from hpn.experiment.run.folder import CONFIG, RESULT, read_json
 from hpn.learners import HPN, LEARNERS
 from hpn.learners.hpn import PaperHPN, SolvedHPN
 

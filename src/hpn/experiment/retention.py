@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hpn.evaluation import evaluate
-from hpn.experiment.config import resolve_config
-from hpn.experiment.determinism import deterministic
-from hpn.experiment.runner import learn_tasks
+from hpn.experiment.run.config import resolve_config
+from hpn.experiment.run.determinism import deterministic
+from hpn.experiment.run.runner import learn_tasks
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 from hpn.learners.hpn import PaperHPN, SolvedHPN

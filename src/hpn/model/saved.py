@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpn.errors import CheckpointError, HPNError
-from hpn.experiment.checkpoint import NAME, load_checkpoint, save_checkpoint
+from hpn.experiment.run.checkpoint import NAME, load_checkpoint, save_checkpoint
 
 KIND, FORMAT, OLDEST = "hpn-model", 3, 2
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from hpn.errors import ConfigError
-from hpn.experiment import BatchWatcher
-from hpn.experiment.cell_runs import run_cells
-from hpn.experiment.cluster import open_cluster
-from hpn.experiment.devices import choose_job_device
-from hpn.experiment.files import write_atomic
-from hpn.experiment.folder import make_folder
-from hpn.experiment.seeds import check_seeds
+from hpn.experiment.compare.runs import run_cells
+from hpn.experiment.execute.cluster import open_cluster
+from hpn.experiment.execute.devices import choose_job_device
+from hpn.experiment.run.files import write_atomic
+from hpn.experiment.run.folder import make_folder
+from hpn.experiment.run.seeds import check_seeds
+from hpn.experiment.watch import BatchWatcher
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (
     Content,

@@ -11,7 +11,7 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.comparison_cells import Cell, choose_cells
+from hpn.experiment.compare.cells import Cell, choose_cells
 from hpn.learners.hpn.paper import PaperHPN
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hpn.datasets import CATALOG, Graph, default_data_root
 from hpn.errors import ConfigError, nearest
-from hpn.experiment import RunConfig, resolve_config
-from hpn.experiment.cell_runs import CellRun
-from hpn.experiment.comparison_cells import with_cell
+from hpn.experiment.compare.cells import with_cell
+from hpn.experiment.compare.runs import CellRun
+from hpn.experiment.run.config import RunConfig, resolve_config
 from hpn.reproduction.experiments import Case, Experiment
 
 

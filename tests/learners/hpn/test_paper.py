@@ -10,7 +10,7 @@ import torch
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError
 from hpn.evaluation import evaluate
-from hpn.experiment.checkpoint import load_checkpoint, save_checkpoint
+from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners.hpn import PaperHPN
 from hpn.learners.hpn.paper import Selection
 from hpn.nn.hpn import codebook

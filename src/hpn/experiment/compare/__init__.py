@@ -1,0 +1,1 @@
+"""Many methods on one data set, in one table."""

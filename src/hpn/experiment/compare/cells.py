@@ -1,0 +1,169 @@
+"""Which cells a comparison has: methods with their backbones, in order, and the run of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError, nearest
+from hpn.experiment.recipes import find_recipe, variant_of
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config
+from hpn.learners import LEARNERS
+from hpn.nn.backbones import BACKBONES
+from hpn.params import declared_params, resolve_params
+
+ALL = "all"
+ORDER = (
+    *("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp", "joint", "hpn"),  # the paper's table
+    *("probe", "ncm", "ridge"),
+)
+
+
+class Cell(NamedTuple):
+    """A method, with a backbone if it has one."""
+
+    method: str
+    backbone: str | None
+
+    def __str__(self) -> str:
+        return f"{self.method}:{self.backbone}" if self.backbone else self.method
+
+
+def choose_cells(
+    methods: str | Sequence[str] = ALL, backbones: str | Sequence[str] = tuple(BACKBONES)
+) -> list[Cell]:
+    """Write out a choice of methods, in the order of the paper's table; other methods come last.
+
+    Args:
+        methods: ``all``, or names of learners, each as it is (every backbone) or as ``name:backbone``;
+            a string may hold several, with commas.
+        backbones: Backbones of the methods that have one and are given without.
+
+    Raises:
+        ConfigError: If a method or backbone is unknown, or none is given.
+
+    Example:
+        >>> [str(cell) for cell in choose_cells("probe,joint:gat,finetune", "gcn,gin")]
+        ['finetune:gcn', 'finetune:gin', 'joint:gat', 'probe']
+    """
+    usual = _words(backbones)
+    for backbone in usual:
+        _check("backbone", backbone, BACKBONES)
+    cells: dict[Cell, None] = {}
+    for word in _words(methods):
+        for name in LEARNERS if word == ALL else [word]:
+            method, colon, backbone = name.partition(":")
+            _check("method", method, LEARNERS)
+            cells |= dict.fromkeys(_cells(method, [backbone] if colon else None, usual))
+    if not cells:
+        raise ConfigError("no method given; name one or more, or all")
+    return sorted(cells, key=_place)
+
+
+def resolve_cells(
+    dataset: str,
+    cells: Sequence[Cell],
+    *,
+    settings: Mapping[str, Any] | None = None,
+    use_recipes: bool = True,
+    data_root: Path | None = None,
+    **protocol: Any,
+) -> tuple[list[RunConfig], Graph]:
+    """The run of each cell; the data is loaded once.
+
+    Args:
+        dataset: Name or path.
+        cells: The cells.
+        settings: Hyper-parameters by ``METHOD.KEY`` and options of the data set by ``data.KEY``.
+        use_recipes: Whether settings of packaged recipes come before defaults.
+        data_root: Folder with the data.
+        protocol: ``scenario``, ``edges``, ``evaluate``, ``tasks`` and ``classes_per_task``.
+
+    Raises:
+        ConfigError: If an argument cannot be used.
+        DataError: If the data cannot be loaded.
+    """
+    options, given = _split_settings(settings or {}, cells)
+    shared, graph = resolve_config(
+        dataset, method=cells[0].method, settings=options, recipe=None, data_root=data_root, **protocol
+    )
+    return [with_cell(shared, cell, given[cell.method], use_recipes=use_recipes) for cell in cells], graph
+
+
+def with_cell(
+    config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True
+) -> RunConfig:
+    """The run of a cell on the data and under the protocol of another.
+
+    Args:
+        config: The other.
+        cell: Method and backbone.
+        settings: Hyper-parameters of the method by name.
+        use_recipes: Whether settings of a packaged recipe come before defaults.
+
+    Raises:
+        ConfigError: If a setting cannot be used.
+    """
+    method, backbone = cell
+    variant = backbone or variant_of(settings)
+    recipe = find_recipe(config.dataset, method, variant, config.scenario) if use_recipes else None
+    chosen = {**(recipe.settings if recipe else {}), **settings}
+    if backbone:
+        chosen["backbone"] = backbone
+    params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
+    LEARNERS[method](**params)  # refuses what does not go together
+    return replace(config, method=method, params=params, recipe=recipe.name if recipe else None)
+
+
+def _split_settings(
+    settings: Mapping[str, Any], cells: Sequence[Cell]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Options of the data set, and hyper-parameters by method."""
+    options: dict[str, Any] = {}
+    given: dict[str, dict[str, Any]] = {cell.method: {} for cell in cells}
+    for name, value in settings.items():
+        method, dot, key = name.partition(".")
+        if name.startswith(DATA_PREFIX):
+            options[name] = value
+        elif not dot:
+            raise ConfigError(f"setting {name!r} is of no method; write METHOD.{name}, or data.{name}")
+        elif method not in given:
+            raise ConfigError(
+                f"setting {name!r} is of a method that is not compared; {nearest(method, given)}"
+                f"compared: {', '.join(given)}"
+            )
+        elif key == "backbone":
+            raise ConfigError(f"backbones are not set; write {method}:{value} among the methods")
+        else:
+            given[method][key] = value
+    return options, given
+
+
+def _cells(method: str, backbones: list[str] | None, usual: list[str]) -> list[Cell]:
+    if "backbone" not in declared_params(LEARNERS[method]):
+        if backbones:
+            raise ConfigError(f"{method} has no backbone; write {method} instead of {method}:{backbones[0]}")
+        return [Cell(method, None)]
+    for backbone in backbones or []:
+        _check("backbone", backbone, BACKBONES)
+    if not (backbones or usual):
+        raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
+    return [Cell(method, backbone) for backbone in backbones or usual]
+
+
+def _words(given: str | Sequence[str]) -> list[str]:
+    parts = [given] if isinstance(given, str) else given
+    return [word.strip() for part in parts for word in part.split(",") if word.strip()]
+
+
+def _check(what: str, word: str, known: Any) -> None:
+    if word not in known:
+        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")
+
+
+def _place(cell: Cell) -> tuple[int, str, int]:
+    method = ORDER.index(cell.method) if cell.method in ORDER else len(ORDER)
+    return method, cell.method, [*BACKBONES].index(cell.backbone) if cell.backbone else 0

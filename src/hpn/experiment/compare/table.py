@@ -1,0 +1,197 @@
+"""Many methods on one data set: one table of AM, FM, ARS and costs, from runs that are made once.
+
+The run folder of a cell is the one that :func:`hpn.run` uses, so that neither runs what the other has done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError
+from hpn.experiment.compare.cells import ALL, Cell, choose_cells, resolve_cells
+from hpn.experiment.compare.runs import CellRun, run_cells
+from hpn.experiment.execute.cluster import open_cluster
+from hpn.experiment.execute.devices import choose_job_device
+from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
+from hpn.experiment.run.config import RunConfig
+from hpn.experiment.run.files import write_json
+from hpn.experiment.run.folder import make_folder
+from hpn.experiment.run.seeds import check_seeds, seed_words
+from hpn.experiment.watch import BatchWatcher
+from hpn.learners import LEARNERS
+from hpn.nn.backbones import BACKBONES
+from hpn.streams import plan_tasks
+
+SCHEMA = 1
+FILE_NAME = "comparison.json"
+
+
+def compare(
+    dataset: str,
+    *,
+    methods: str | Sequence[str] = ALL,
+    backbones: str | Sequence[str] = tuple(BACKBONES),
+    seeds: int | Sequence[int] = 1,
+    settings: Mapping[str, Any] | None = None,
+    use_recipes: bool = True,
+    workers: int = 1,
+    ray: str | None = None,
+    device: str = "auto",
+    runs: Path | str = "runs",
+    out: Path | str | None = None,
+    data_root: Path | str | None = None,
+    fresh: bool = False,
+    watcher: BatchWatcher | None = None,
+    **protocol: Any,
+) -> dict[str, Any]:
+    """Run methods on a data set and give one table; what was run before, here or by itself, is not run again.
+
+    A cell that fails does not stop the others: its row says why. The same call again goes on where an
+    interrupted one stopped.
+
+    Args:
+        dataset: Name or path.
+        methods: ``all``, or names such as ``hpn`` (with every backbone, if it has one) and ``ewc:gat``.
+        backbones: Backbones of the methods that have one.
+        seeds: How many seeds (0, 1, …), or which.
+        settings: Hyper-parameters as ``METHOD.KEY`` and options of the data set as ``data.KEY``.
+        use_recipes: Whether settings of packaged recipes come before defaults, as in a run.
+        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        ray: Address of a Ray cluster to run on instead.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        runs: Folder with the run folders.
+        out: Folder for ``comparison.json``; by default in ``runs``, named after data set and protocol.
+        data_root: Folder with the data.
+        fresh: Delete what the run folders hold of earlier runs.
+        watcher: Is told how far it is.
+        protocol: ``scenario``, ``edges``, ``evaluate``, ``tasks`` and ``classes_per_task``, as
+            :func:`~hpn.experiment.run.config.resolve_config` takes them.
+
+    Returns:
+        The table, as ``hpn compare --json`` prints it; :func:`hpn.write_comparison` makes files of it.
+
+    Raises:
+        ConfigError: If an argument cannot be used; then nothing has run.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = compare("digits", methods="ncm,probe", runs=folder)
+        >>> [row["method"] for row in table["rows"]]
+        ['probe', 'ncm']
+    """
+    chosen = check_seeds(seeds)
+    if workers < 1:
+        raise ConfigError(f"workers must be at least 1, got {workers}")
+    device = choose_job_device(device, ray=ray)
+    cells = choose_cells(methods, backbones)
+    root = Path(data_root) if data_root else None
+    configs, graph = resolve_cells(
+        dataset, cells, settings=settings, use_recipes=use_recipes, data_root=root, **protocol
+    )
+    folder = Path(out) if out else Path(runs) / _folder_name(configs[0])
+    make_folder(folder)
+    entries = [
+        CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph, device=device)
+        for config in configs
+    ]
+    with open_cluster(ray, device) as cluster:
+        run_cells(entries, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher or BatchWatcher())
+    extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    extra += [] if use_recipes else ["--no-recipe"]
+    extra += ["--data-root", str(root)] if root else []
+    comparison = {
+        **_table(entries, graph),
+        "command": _command(configs[0], cells, chosen, extra),
+        "out": str(folder),
+    }
+    write_json(folder / FILE_NAME, comparison)
+    return comparison
+
+
+def _table(cells: Sequence[CellRun], graph: Graph) -> dict[str, Any]:
+    shared = cells[0].config
+    note = _why_unpublished(cells, graph)
+    names = [(cell.config.method, cell.config.backbone) for cell in cells]
+    parameters = {row_name(*name): published_parameters(*name) for name in names}
+    return {
+        "schema": SCHEMA,
+        "dataset": shared.dataset,
+        "data_options": shared.data_options,
+        "scenario": shared.scenario,
+        "evaluate": shared.evaluate,
+        "edges": shared.edges,
+        "tasks": [list(task) for task in shared.tasks],
+        "seeds": list(cells[0].seeds),
+        "rows": [_row(cell, with_published=note is None) for cell in cells],
+        "published_source": published_source(),
+        "published_parameters": {
+            "dataset": "ogbn-products",
+            "values": {name: amount for name, amount in parameters.items() if amount},
+        },
+        "note": note,
+        "versions": shared.versions,
+    }
+
+
+def _row(cell: CellRun, *, with_published: bool) -> dict[str, Any]:
+    config, result = cell.config, cell.result or {}
+    cell_of_paper = published_cell(config.dataset, config.method, config.backbone) if with_published else None
+    am, seconds = result.get("am"), result.get("seconds")
+    return {
+        "name": row_name(config.method, config.backbone),
+        "method": config.method,
+        "backbone": config.backbone,
+        "sees_past": LEARNERS[config.method].sees_past,
+        **{key: result.get(key) for key in ("am", "fm", "ars", "parameters", "stored", "prototypes")},
+        "seconds": {part: seconds[part] / len(cell.seeds) for part in ("fit", "predict")}
+        if seconds
+        else None,
+        "recipe": result.get("recipe"),
+        "published": asdict(cell_of_paper) if cell_of_paper else None,
+        "difference": am["mean"] - cell_of_paper.am.mean if am and cell_of_paper else None,
+        "run": str(cell.folder),
+        "command": config.command(cell.seeds, cell.data_root),
+        "error": cell.error,
+    }
+
+
+def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
+    """Why the paper's numbers do not stand beside ours; ``None`` if they do."""
+    config = cells[0].config
+    if not any(published_cell(config.dataset, cell.config.method, cell.config.backbone) for cell in cells):
+        return f"the paper has none for these methods on {config.dataset}"
+    if (config.scenario, config.evaluate) != ("task", "oracle"):
+        return "they are task-incremental, with the task of every question given (evaluate oracle)"
+    if config.edges != "within":
+        return "they are for edges within a task"
+    if config.tasks != plan_tasks(graph, "paper").tasks:
+        return "they are for the paper's own tasks in its own order"
+    return None
+
+
+def _command(config: RunConfig, cells: Sequence[Cell], seeds: Sequence[int], extra: Sequence[str]) -> str:
+    """The command line that repeats a comparison."""
+    words = ["hpn", "compare", config.dataset, "--methods", ",".join(map(str, cells))]
+    words += ["--scenario", config.scenario, "--edges", config.edges, "--evaluate", config.evaluate]
+    words += ["--tasks", ";".join(",".join(map(str, task)) for task in config.tasks)]
+    return shlex.join([*words, *seed_words(seeds), *extra])
+
+
+def _folder_name(config: RunConfig) -> str:
+    """Another name for other data or another protocol, the same for other methods, seeds and versions."""
+    found = config.to_json()
+    protocol = {
+        key: found[key]
+        for key in ("dataset", "data_options", "scenario", "edges", "evaluate", "tasks", "data_sha256")
+    }
+    digest = hashlib.sha256(json.dumps(protocol, sort_keys=True).encode()).hexdigest()
+    return f"compare-{Path(config.dataset).stem}-{digest[:8]}"

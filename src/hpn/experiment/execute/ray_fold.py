@@ -1,0 +1,195 @@
+"""Parts of one fit on the machines of a Ray cluster.
+
+A view travels once: its edges through Ray's object store; its features are mapped if every machine sees the
+file of the store, and travel as well if not. A part whose worker or machine dies is computed again by Ray.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from hpn.datasets.sparse import to_csr, to_scipy
+from hpn.datasets.store.read import FILE, HEADER, map_again
+from hpn.errors import ConfigError, HPNError
+from hpn.experiment.execute.cluster import Cluster
+from hpn.experiment.execute.local import WorkerError
+from hpn.experiment.execute.ray_calls import MAX_RETRIES, quiet
+from hpn.experiment.execute.remote import differences
+from hpn.experiment.run.versions import installed_versions
+from hpn.nn.fold import run_part, using
+from hpn.streams import GraphView
+from hpn.streams.views import FeatureRows
+
+
+class Packed(NamedTuple):
+    """A view in the object store, whose arrays workers read in place.
+
+    Args:
+        token: Names it.
+        indptr: Where the neighbours of each node begin.
+        indices: The neighbours.
+        features: Arrays or a sparse matrix; or file, shape, type and rows of features that are mapped.
+    """
+
+    token: str
+    indptr: np.ndarray
+    indices: np.ndarray
+    features: Any
+
+    def unpack(self) -> GraphView:
+        """The view; nothing is copied."""
+        features = self.features
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the arrays must not be written to, and are not
+            if isinstance(features, tuple):
+                file, shape, dtype, nodes = features
+                features = FeatureRows(map_again(file, shape, dtype), torch.from_numpy(nodes))
+            elif isinstance(features, sp.csr_matrix):
+                features = to_csr(features)
+            else:
+                features = torch.from_numpy(features)
+            indptr, indices = torch.from_numpy(self.indptr), torch.from_numpy(self.indices)
+        return GraphView.compressed(features, indptr, indices)
+
+
+class RayParts:
+    """Runs parts on a cluster; an :class:`~hpn.nn.fold.Executor`.
+
+    Args:
+        cluster: The cluster, connected.
+
+    Raises:
+        ConfigError: If a machine has other versions.
+    """
+
+    is_local = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._ray = cluster, cluster.ray
+        self._task = self._ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_run)
+        self._shared: tuple[Any, Any] = (None, None)
+        self.kept: dict[Any, list[Any]] = {}
+        self._sees: dict[str, bool] = {}
+        self._ask_all(_compare_versions, installed_versions())
+
+    @property
+    def num_workers(self) -> int:
+        """Parts that run at a time."""
+        return self._cluster.num_jobs
+
+    def share(self, value: Any) -> Any:
+        """Put a view into the object store; the last one stays there."""
+        if self._shared[0] is not value:
+            self.kept = {}
+            packed = self._pack(value)
+            with quiet():
+                self._shared = value, self._ray.put(packed)
+        return self._shared[1]
+
+    def map(self, function: Callable[..., Any], items: Sequence[Any], *shared: Any) -> list[Any]:
+        """Start ``function(item, *shared)`` for every item."""
+        with quiet():
+            return [self._task.remote(function, item, *shared) for item in items]
+
+    def get(self, results: Sequence[Any]) -> Iterator[Any]:
+        """The results, in the order of the items.
+
+        Raises:
+            WorkerError: If a part fails, or its workers die too often.
+        """
+        for result in results:
+            ready: list[Any] = []
+            while not ready:
+                ready = self._cluster.answers([result])
+            try:
+                with quiet():
+                    found = self._ray.get(result)
+            except self._ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None)
+                if isinstance(cause, HPNError):
+                    raise type(cause)(str(cause)) from error
+                raise WorkerError(self._cluster.why(error)) from error
+            yield found
+
+    def _pack(self, view: GraphView) -> Packed:
+        features: Any = view.features
+        if isinstance(features, FeatureRows):
+            _, (source, nodes) = features.__reduce__()  # as it would be pickled; learners have no access
+            file = getattr(source, FILE, None)
+            if file is not None and self._is_seen(file):
+                features = file, tuple(source.shape), source.dtype, nodes.numpy()
+            else:
+                features = features.take().numpy()
+        else:
+            features = to_scipy(features) if view.is_sparse else features.numpy()
+        return Packed(uuid.uuid4().hex, view.indptr.numpy(), view.indices.numpy(), features)
+
+    def _is_seen(self, file: str) -> bool:
+        """Whether all machines have a file."""
+        if file not in self._sees:
+            self._sees[file] = all(self._ask_all(_has_file, (file, _describe(file))))
+        return self._sees[file]
+
+    def _ask_all(self, function: Callable[..., Any], item: Any) -> list[Any]:
+        """Run a function once on each machine."""
+        ray = self._ray
+        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        with quiet():
+            nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+            places = [strategy(node_id=node, soft=True) for node in nodes]
+            asked = [self._task.options(scheduling_strategy=place).remote(function, item) for place in places]
+        return list(self.get(asked))
+
+
+@contextmanager
+def fold_on(address: str | None) -> Iterator[None]:
+    """Compute the parts of fits on the Ray cluster at an address, if one is given."""
+    if address is None:
+        yield
+        return
+    with Cluster(address) as cluster, using(RayParts(cluster)):
+        yield
+
+
+def _run(function: Callable[..., Any], item: Any, *shared: Any) -> Any:
+    return run_part(function, item, *(_open(value) for value in shared))
+
+
+_views: dict[str, GraphView] = {}
+"""The view that a worker used last, by its token."""
+
+
+def _open(value: Any) -> Any:
+    if not isinstance(value, Packed):
+        return value
+    if value.token not in _views:
+        _views.clear()
+        _views[value.token] = value.unpack()
+    return _views[value.token]
+
+
+def _compare_versions(here: dict[str, str]) -> None:
+    different = differences(there=installed_versions(), here=here)
+    if different:
+        raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
+
+
+def _has_file(item: tuple[str, tuple[int, bytes]]) -> bool:
+    file, about = item
+    return Path(file).is_file() and _describe(file) == about
+
+
+def _describe(file: str) -> tuple[int, bytes]:
+    """Size of a file of a store, and the store's header, which has the fingerprint of the graph."""
+    header = Path(file).with_name(HEADER)
+    return Path(file).stat().st_size, header.read_bytes() if header.is_file() else b""

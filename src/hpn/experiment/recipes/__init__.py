@@ -1,0 +1,207 @@
+"""Settings of a method for a data set: found by ``hpn tune``, or stated by the paper.
+
+They are kept next to how they were chosen and what they give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from hpn.datasets import CATALOG
+from hpn.errors import ConfigError, nearest
+from hpn.experiment.published import Spread, row_name
+from hpn.experiment.run.files import write_atomic
+from hpn.learners import LEARNERS
+from hpn.params import resolve_params
+from hpn.streams import Scenario
+
+AUTO = "auto"
+"""Use the packaged recipe, if there is one."""
+FOLDER = Path(str(files("hpn.experiment"))) / "recipes"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Chosen(_Part):
+    """How the settings were chosen.
+
+    Args:
+        tuned_for: ``remembering`` (all tasks, asked about after the last) or ``learning`` (each task, asked
+            about right after it was learned).
+        validation_am: Accuracy mean on validation nodes over the tuning seeds.
+        default_am: The same with the learner's defaults; ``None`` if they failed.
+        noise: Standard error of such a mean; who does not beat the defaults by more is not chosen.
+        trials: Settings tried.
+        seeds: Tuning seeds.
+        space: What was searched.
+        protocol: Edges, evaluation, tasks and data options.
+        command: What chose them.
+    """
+
+    tuned_for: Literal["remembering", "learning"]
+    validation_am: Spread
+    default_am: Spread | None
+    noise: float
+    trials: int
+    seeds: list[int]
+    space: dict[str, Any]
+    protocol: dict[str, Any]
+    command: str
+
+
+class Published(_Part):
+    """What the paper reports for this cell."""
+
+    source: str
+    am: Spread
+    fm: Spread | None
+
+
+class Ours(_Part):
+    """What the settings give on test nodes, and the command that shows it."""
+
+    seeds: list[int]
+    am: Spread
+    fm: Spread | None
+    command: str
+
+
+class Recipe(_Part):
+    """The settings of a method for a data set, in one scenario.
+
+    Args:
+        dataset: Data set they were chosen on.
+        method: Name of the learner.
+        backbone: Its backbone, if it has one.
+        scenario: ``task`` or ``class``; they do not apply in the other.
+        settings: Hyper-parameters by name; those left out stay at their defaults.
+        chosen: How they were chosen, if by ``hpn tune``.
+        published: What the paper reports, if it does.
+        ours: What the settings give.
+    """
+
+    dataset: str
+    method: str
+    backbone: str | None = None
+    scenario: Scenario
+    settings: dict[str, Any]
+    chosen: Chosen | None = None
+    published: Published | None = None
+    ours: Ours | None = None
+
+    @field_validator("method")
+    @classmethod
+    def _known_method(cls, method: str) -> str:
+        if method not in LEARNERS:
+            raise ValueError(f"unknown {method!r}; {nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}")
+        return method
+
+    @property
+    def variant(self) -> str | None:
+        """The variant of the method that it is for; see :func:`variant_of`."""
+        return self.backbone or variant_of(self.settings)
+
+    @property
+    def name(self) -> str:
+        """The name of a packaged recipe: ``cora/ewc-gcn``, ``ogbn-arxiv/hpn-paper``."""
+        return f"{self.dataset}/{row_name(self.method, self.variant)}"
+
+
+def variant_of(params: Mapping[str, Any]) -> str | None:
+    """The backbone or the preset among hyper-parameters, whichever the method has.
+
+    Recipes of different variants of a method are different files.
+
+    Example:
+        >>> variant_of({"backbone": "gcn"}), variant_of({"preset": "paper"}), variant_of({})
+        ('gcn', 'paper', None)
+    """
+    return params.get("backbone") or params.get("preset")
+
+
+def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -> Recipe | None:
+    """The packaged recipe for a data set, method, variant of it and scenario, if there is one.
+
+    Example:
+        >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
+        True
+    """
+    if dataset not in CATALOG:
+        return None
+    path = FOLDER / dataset / f"{row_name(method, variant)}.yaml"
+    recipe = _read_once(path, path.stat().st_mtime_ns) if path.is_file() else None
+    return recipe if recipe is not None and recipe.scenario == scenario else None
+
+
+@cache
+def _read_once(path: Path, _changed_at: int) -> Recipe:
+    return read_recipe(path)
+
+
+def packaged_recipes() -> Iterator[Recipe]:
+    """Every recipe that comes with the package."""
+    for path in sorted(FOLDER.glob("*/*.yaml")):
+        yield read_recipe(path)
+
+
+def read_recipe(path: Path | str) -> Recipe:
+    """Read and check a recipe.
+
+    Args:
+        path: The file, or the name of a packaged recipe such as ``ogbn-arxiv/hpn-paper``.
+
+    Raises:
+        ConfigError: If there is no such file, or it is not a recipe this version can use.
+    """
+    try:
+        content = yaml.safe_load(find_file(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read recipe {path}: {reason}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"recipe {path} is not a recipe: expected dataset, method, scenario and settings")
+    try:
+        recipe = Recipe.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(f"recipe {path}: {_problem(error)}") from error
+    resolve_params(
+        LEARNERS[recipe.method],
+        recipe.settings,
+        owner=f"recipe {path}: {recipe.method}",
+        without={"seed", "backbone"},
+    )
+    return recipe
+
+
+def find_file(recipe: Path | str) -> Path:
+    """The file of a recipe that is given by its path or, packaged, by its name."""
+    packaged = FOLDER / f"{recipe}.yaml"
+    return packaged if packaged.is_file() and not Path(recipe).exists() else Path(recipe)
+
+
+def write_recipe(path: Path | str, recipe: Recipe) -> None:
+    """Write a recipe as YAML, as a whole or not at all."""
+    content = recipe.model_dump(mode="json")
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=100)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(Path(path), text.encode())
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"it has no {where!r}; {nearest(where, Recipe.model_fields)}".rstrip("; ")
+    problem = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {problem[:1].lower()}{problem[1:]}"

@@ -1,0 +1,1 @@
+"""One run: configuration, folder, loop over steps, checkpoints, result."""

@@ -1,0 +1,158 @@
+"""A run folder: who may write it, and what it holds.
+
+::
+
+    config.json              the resolved configuration, versions included
+    result.json              the result over all seeds (the JSON of ``hpn run --json``)
+    request.json             what was requested, and a stamp of the files that the result depends on
+    seed-0/result.json       matrices and costs of one finished seed
+    seed-0/checkpoint.json   where an unfinished seed goes on; the final state of a finished one
+    seed-0/state-….safetensors
+    seed-0/log.jsonl         one line an epoch, task and evaluation
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from hpn.errors import RunFolderError
+from hpn.experiment.run.files import write_json
+
+FORMAT = 1
+CONFIG, RESULT, VIEWS, LOCK = "config.json", "result.json", "views.json", ".lock"
+
+
+class Configuration(Protocol):
+    """What a folder is bound to."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as it stands in ``config.json``."""
+
+
+@contextmanager
+def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -> Iterator[Path]:
+    """Make or enter a run folder, and keep every other run out of it.
+
+    Args:
+        path: The folder.
+        config: What is to run in it.
+        fresh: Delete an earlier run in it first.
+
+    Raises:
+        RunFolderError: If it cannot be written, is in use, or holds something else.
+    """
+    from filelock import FileLock, Timeout  # takes a while, and reading a folder does not need it
+
+    _check_kind(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / LOCK)
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise RunFolderError(
+            f"{path} is in use by another run; wait for it, or choose another --out"
+        ) from error
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path} ({error.strerror or error}); choose another --out"
+        ) from error
+    try:
+        if fresh:
+            _clear(path)
+        _check_config(path, config)
+        try:
+            write_json(path / CONFIG, config.to_json())
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write {path} ({error.strerror or error}); choose another --out"
+            ) from error
+        yield path
+    finally:
+        lock.release()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for tables or pages, if it is not there.
+
+    Raises:
+        RunFolderError: If it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path} ({error.strerror or error}); choose another --out"
+        ) from error
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of the run folder; ``None`` if it is not there.
+
+    Raises:
+        RunFolderError: If it is damaged.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise RunFolderError(
+            f"{path} cannot be read ({error}); use --fresh to start over, or choose another --out"
+        ) from error
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse anything but a run folder or an empty one, before touching it."""
+    if path.exists() and not path.is_dir():
+        raise RunFolderError(f"{path} is a file; choose another --out")
+    if path.is_dir() and not (path / CONFIG).exists():
+        others = [entry.name for entry in path.iterdir() if entry.name != LOCK]
+        if others and not all(name.endswith(".part") for name in others):
+            raise RunFolderError(
+                f"{path} is not empty and holds no run ({min(others)}, …); choose another --out"
+            )
+
+
+def _check_config(path: Path, config: Configuration) -> None:
+    found = read_json(path / CONFIG)
+    if found is None:
+        return
+    if found.get("format", 0) > FORMAT:
+        raise RunFolderError(
+            f"{path} was made by a newer version of hpn (format {found['format']}, this one knows "
+            f"{FORMAT}); upgrade hpn, or choose another --out"
+        )
+    differences = list(_differences(found, config.to_json()))
+    if differences:
+        raise RunFolderError(
+            f"{path} holds a run of another configuration ({'; '.join(differences[:3])}); "
+            "choose another --out, or use --fresh to replace it"
+        )
+
+
+def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
+    for key in sorted({*found, *wanted}):
+        old, new = found.get(key), wanted.get(key)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new)
+        elif key == "data_sha256":
+            yield "the data has changed"
+        else:
+            yield f"{key}: {old} there, {new} now"
+
+
+def _clear(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.name == LOCK:
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

@@ -1,0 +1,32 @@
+"""Getting a learner back from a run folder, to predict with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpn.errors import RunFolderError
+from hpn.experiment.run.checkpoint import load_checkpoint
+from hpn.experiment.run.folder import CONFIG, read_json
+from hpn.learners import LEARNERS, Learner
+
+
+def load_learner(run: Path | str, seed: int = 0) -> Learner:
+    """Load a learner as a run left it.
+
+    Args:
+        run: A run folder, finished or not.
+        seed: Which of its seeds.
+
+    Raises:
+        RunFolderError: If there is no such run or seed.
+        CheckpointError: If its checkpoint is damaged or of a newer version.
+    """
+    folder = Path(run)
+    config = read_json(folder / CONFIG)
+    if config is None:
+        raise RunFolderError(f"{folder} is no run folder: it has no {CONFIG}")
+    saved = load_checkpoint(folder / f"seed-{seed}")
+    if saved is None:
+        raise RunFolderError(f"{folder} has no checkpoint of seed {seed}")
+    learner = LEARNERS[config["method"]](seed=seed, **config["params"])
+    return learner.load_state_dict(saved["learner"])

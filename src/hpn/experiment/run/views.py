@@ -1,0 +1,112 @@
+"""Views of what a learner makes of the test nodes: a picture in the plane, and how far classes are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpn.errors import ConfigError
+from hpn.experiment.run.config import RunConfig
+from hpn.experiment.run.files import write_json
+from hpn.experiment.run.folder import VIEWS, read_json
+from hpn.learners import LEARNERS, Learner
+from hpn.streams import TaskStream
+
+MAX_NODES = 600
+"""Seen in one view; with more, every task gives an equal share, the same nodes in every view."""
+NUM_NEIGHBORS = 10
+PERPLEXITY = 30.0
+
+View = dict[str, Any]
+
+
+def check_views(config: RunConfig) -> None:
+    """Refuse what has no views.
+
+    Raises:
+        ConfigError: If the method cannot show its representations, or no task is given.
+    """
+    if LEARNERS[config.method].represent is Learner.represent:
+        able = [name for name, kind in LEARNERS.items() if kind.represent is not Learner.represent]
+        raise ConfigError(f"{config.method} has no representations to view; use {' or '.join(able)}")
+    if config.evaluate != "oracle":
+        raise ConfigError(
+            f"views need the task of each node, which evaluate {config.evaluate!r} does not give"
+        )
+
+
+def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
+    """See the test nodes of all tasks so far as the learner does now.
+
+    Args:
+        learner: It has learned the tasks up to ``after``.
+        stream: Where the nodes come from.
+        after: The task learned last.
+
+    Returns:
+        ``points``: t-SNE of the representations; ``classes``: the class of each; ``silhouette``: how far the
+        classes are apart in the representation itself, from −1 to 1; ``neighbors``: per cent of the nodes
+        whose nearest others in the representation are mostly of their own class; ``neighbors_within``: the
+        same, with others of the node's own task only, the mean over tasks.
+    """
+    rows, labels = [], []
+    for task in range(after + 1):
+        query, key = stream.query(task=task, after=after, evaluate="oracle")
+        represented = learner.represent(query)
+        assert represented is not None  # noqa: S101  (check_views has seen to that)
+        share = np.random.default_rng((learner.seed, task)).permutation(len(key.y))
+        share = np.sort(share[: MAX_NODES // len(stream)])
+        rows.append(represented.numpy()[share])
+        labels.append(key.y.numpy()[share])
+    # What a task with fewer classes has fewer of is 0: neutral.
+    widest = max(part.shape[1] for part in rows)
+    rows = [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in rows]
+    x, y = np.concatenate(rows).astype(np.float64), np.concatenate(labels)
+    return {
+        "after": after,
+        "points": [[round(float(value), 2) for value in point] for point in _to_plane(x, learner.seed)],
+        "classes": y.tolist(),
+        "silhouette": _silhouette(x, y),
+        "neighbors": _among_own(x, y),
+        "neighbors_within": float(np.mean([_among_own(*own) for own in zip(rows, labels, strict=True)])),
+    }
+
+
+def combine_views(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+    """Put the views of all seeds of a run into one file beside its result."""
+    views = {"seeds": list(seeds), "views": [read_json(folder / f"seed-{seed}" / VIEWS) for seed in seeds]}
+    write_json(folder / VIEWS, views)
+    return views
+
+
+def _to_plane(x: np.ndarray, seed: int) -> np.ndarray:
+    """t-SNE to two dimensions, from the principal components; nodes represented alike stay together."""
+    from sklearn.manifold import TSNE
+
+    distinct, place = np.unique(x, axis=0, return_inverse=True)
+    if len(distinct) < 5:  # too few for neighbourhoods
+        flat = np.zeros((len(distinct), 2))
+        flat[:, 0] = np.arange(len(distinct))
+        return flat[place.reshape(-1)]
+    perplexity = min(PERPLEXITY, (len(x) - 1) / 3)
+    jitter = np.random.default_rng(seed).normal(scale=1e-4 * x.std(), size=x.shape)  # or many are one point
+    start = "pca" if min(x.shape) > 1 else "random"
+    drawn = TSNE(perplexity=perplexity, init=start, random_state=seed, n_jobs=1).fit_transform(x + jitter)
+    return np.asarray(drawn)
+
+
+def _silhouette(x: np.ndarray, y: np.ndarray) -> float:
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(x, y))
+
+
+def _among_own(x: np.ndarray, y: np.ndarray) -> float:
+    from sklearn.neighbors import NearestNeighbors
+
+    num = min(NUM_NEIGHBORS, len(y) - 1)
+    near = NearestNeighbors(n_neighbors=num).fit(x).kneighbors(return_distance=False)
+    return float(100 * ((y[near] == y[:, None]).mean(axis=1) > 0.5).mean())

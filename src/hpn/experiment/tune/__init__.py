@@ -1,0 +1,1 @@
+"""Choosing hyper-parameters on validation nodes."""

@@ -1,0 +1,219 @@
+"""Choosing hyper-parameters on validation nodes, and measuring the choice on test nodes once it is made.
+
+::
+
+    config.json     what is searched and how, versions included
+    trials.jsonl    one line a trial and seed, written as soon as it is known
+    final-…/        the run with the chosen settings
+    recipe.yaml     the chosen settings, how they were chosen, and what they give
+    result.json     what ``hpn tune --json`` prints
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError
+from hpn.experiment.execute.cluster import open_cluster
+from hpn.experiment.execute.devices import choose_job_device
+from hpn.experiment.execute.graphs import graphs
+from hpn.experiment.execute.local import Workers
+from hpn.experiment.published import Spread, published_cell, published_source
+from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
+from hpn.experiment.run.files import write_json
+from hpn.experiment.run.folder import RESULT, open_run_folder
+from hpn.experiment.tune.plan import TunePlan, make_plan
+from hpn.experiment.tune.progress import Meter, TuneWatcher
+from hpn.experiment.tune.trial_loop import Search
+from hpn.experiment.tune.trials import Job, TrialBook
+from hpn.learners import LEARNERS
+from hpn.metrics import summarize
+from hpn.nn.device import one_thread
+from hpn.streams import plan_tasks
+
+SCHEMA = 1
+TRIALS, RECIPE = "trials.jsonl", "recipe.yaml"
+
+
+def tune(
+    dataset: str,
+    *,
+    trials: int = 30,
+    seeds: int = 3,
+    final_seeds: int = 5,
+    workers: int = 1,
+    ray: str | None = None,
+    device: str = "auto",
+    out: Path | str | None = None,
+    recipe_out: Path | str | None = None,
+    data_root: Path | str | None = None,
+    fresh: bool = False,
+    watcher: TuneWatcher | None = None,
+    **choices: Any,
+) -> dict[str, Any]:
+    """Search a method's hyper-parameters by validation AM, and write the best as a recipe.
+
+    Test nodes are not looked at until the choice is made. The same call again goes on where an
+    interrupted one stopped, with the same outcome; more trials or final seeds may be added.
+
+    Args:
+        dataset: Name or path.
+        trials: Settings to try; the first are the learner's defaults.
+        seeds: How many seeds (0, 1, …) a trial is averaged over.
+        final_seeds: How many seeds (0, 1, …) the chosen settings are measured with on test nodes.
+        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        ray: Address of a Ray cluster to run on instead.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        out: Folder; by default ``runs/`` and a name made from the configuration.
+        recipe_out: File to write the recipe to, besides the one in the folder.
+        data_root: Folder with the data.
+        fresh: Delete what the folder holds of an earlier search.
+        watcher: Is told how far it is.
+        choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
+            ``classes_per_task`` and ``settings``, as ``resolve_config`` takes them.
+            What ``settings`` gives is fixed, not searched.
+
+    Returns:
+        What ``hpn tune --json`` prints.
+
+    Raises:
+        ConfigError: If an argument cannot be used, or no trial gives a number.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tuned = tune("digits", method="ncm", trials=2, seeds=1, final_seeds=1, out=folder)
+        >>> tuned["result"]["am"]["mean"] > 90
+        True
+    """
+    for name, count in {
+        "trials": trials,
+        "seeds": seeds,
+        "final_seeds": final_seeds,
+        "workers": workers,
+    }.items():
+        if count < 1:
+            raise ConfigError(f"{name} must be at least 1, got {count}")
+    if recipe_out is not None and Path(recipe_out).is_dir():
+        raise ConfigError(f"{recipe_out} is a folder; the recipe needs the name of a file")
+    device = choose_job_device(device, ray=ray)
+    root = Path(data_root) if data_root else None
+    with one_thread():  # as workers load it: neighbours at equal distances may depend on that
+        plan, graph = make_plan(dataset, seeds=seeds, choices=choices, data_root=root)
+    folder = Path(out) if out else plan.default_folder()
+    meter = Meter(watcher or TuneWatcher(), trials=trials, seeds=seeds, final_seeds=final_seeds)
+    with (
+        open_run_folder(folder, plan, fresh=fresh),
+        open_cluster(ray, device) as cluster,
+        Workers(workers) as processes,
+    ):
+        graphs[plan.config.data_sha256] = graph
+        try:
+            job = Job(plan.config, 0, root, device=device)
+            search = Search(plan, TrialBook(folder / TRIALS), cluster or processes, meter, job)
+            search.run(trials)
+            best = search.best()
+            result = search.measure(best, final_seeds, graph, folder)
+        finally:
+            graphs.clear()
+        command = plan.command(trials, final_seeds)
+        recipe = _recipe(plan, search, best, result, graph, command)
+        tuned = _tuned(search, best, result, recipe, command=command, out=folder)
+        write_recipe(folder / RECIPE, recipe)
+        write_json(folder / RESULT, tuned)
+    if recipe_out is not None:
+        write_recipe(recipe_out, recipe)
+    return tuned
+
+
+def _recipe(
+    plan: TunePlan, search: Search, best: int, result: dict[str, Any], graph: Graph, command: str
+) -> Recipe:
+    config = plan.with_settings(search.settings[best])
+    chosen = {**plan.fixed, **search.settings[best]}
+    return Recipe(
+        dataset=config.dataset,
+        method=config.method,
+        backbone=config.backbone,
+        scenario=config.scenario,
+        settings={name: value for name, value in config.params.items() if name in chosen},
+        chosen=Chosen(
+            tuned_for=LEARNERS[config.method].tuned_for,
+            validation_am=_spread(summarize([found.am for found in search.evaluations(best)])),
+            default_am=_spread(summarize([found.am for found in search.evaluations(0)]))
+            if all(found.am is not None for found in search.evaluations(0))
+            else None,
+            noise=round(plan.noise(max(search.values)), 4),
+            trials=len(search.settings),
+            seeds=list(plan.seeds),
+            space=plan.describe_space(),
+            protocol={
+                "edges": config.edges,
+                "evaluate": config.evaluate,
+                "tasks": ";".join(",".join(map(str, task)) for task in config.tasks),
+                "data": config.data_options,
+            },
+            command=command,
+        ),
+        published=_published(plan, graph),
+        ours=Ours(
+            seeds=result["seeds"],
+            am=_spread(result["am"]),
+            fm=_spread(result["fm"]) if result["fm"] else None,
+            command=config.command(result["seeds"]),
+        ),
+    )
+
+
+def _published(plan: TunePlan, graph: Graph) -> Published | None:
+    """The paper's numbers, if this is the protocol they are for."""
+    config = plan.config
+    cell = published_cell(config.dataset, config.method, config.backbone)
+    protocol = (config.scenario, config.evaluate, config.edges)
+    if cell is None or protocol != ("task", "oracle", "within"):
+        return None
+    if config.tasks != plan_tasks(graph, "paper").tasks:
+        return None
+    return Published(source=published_source(), am=cell.am, fm=cell.fm)
+
+
+def _tuned(
+    search: Search, best: int, result: dict[str, Any], recipe: Recipe, *, command: str, out: Path
+) -> dict[str, Any]:
+    trials = []
+    for trial, settings in enumerate(search.settings):
+        found = search.evaluations(trial)
+        errors = [evaluation.error for evaluation in found if evaluation.error]
+        trials.append(
+            {
+                "trial": trial,
+                "settings": settings,
+                "am": None if errors else summarize([evaluation.am for evaluation in found]),
+                "error": errors[0] if errors else None,
+                "seconds": sum(evaluation.seconds for evaluation in found),
+            }
+        )
+    return {
+        "schema": SCHEMA,
+        **{key: result[key] for key in ("dataset", "method", "backbone", "scenario", "evaluate", "edges")},
+        "tasks": result["tasks"],
+        "seeds": list(search.plan.seeds),
+        "space": search.plan.describe_space(),
+        "best": best,
+        "settings": recipe.settings,
+        "validation_am": trials[best]["am"],
+        "noise": search.plan.noise(max(search.values)),
+        "trials": trials,
+        "result": result,
+        "published": None if recipe.published is None else recipe.published.model_dump(mode="json"),
+        "recipe": str(out / RECIPE),
+        "command": command,
+        "out": str(out),
+    }
+
+
+def _spread(summary: Any) -> Spread:
+    return Spread(mean=round(summary["mean"], 4), std=round(summary["std"], 4))

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hpn.display import print_tuned
+from hpn.errors import ConfigError, RunFolderError
+from hpn.evaluation import evaluate
+from hpn.experiment.published import Spread
+from hpn.experiment.recipes import read_recipe
+from hpn.experiment.run.runner import run
+from hpn.experiment.tune import trial_loop as search_module
+from hpn.experiment.tune.plan import make_plan
+from hpn.experiment.tune.progress import TuneProgress, TuneWatcher
+from hpn.experiment.tune.trials import Evaluation, Job, TrialBook, evaluate_job
+from hpn.experiment.tune.tuning import tune
+from hpn.learners import NCM
+from hpn.params import LogRange, OneOf
+from hpn.progress import LiveTuning
+from hpn.streams import TaskStream
+
+SPACE = {"max_hops": OneOf(0, 1, 2, 3), "temperature": LogRange(0.01, 1.0)}
+DATA = {"data.num_nodes": 150, "data.num_links": 500, "data.num_classes": 6, "data.num_features": 8}
+TIMES = {"seconds", "peak_rss_mb", "out", "recipe", "command"}
+
+
+@pytest.fixture(autouse=True)
+def _space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NCM, "search_space", SPACE)
+
+
+def quick(out: Path, **changes: Any) -> dict[str, Any]:
+    settings = {**DATA, **changes.pop("settings", {})}
+    plain = {"method": "ncm", "trials": 8, "seeds": 2, "final_seeds": 2, "out": out, "settings": settings}
+    return tune("synthetic", **{**plain, **changes})
+
+
+def numbers(value: Any) -> Any:
+    """A result without times and paths."""
+    if isinstance(value, dict):
+        return {key: numbers(entry) for key, entry in value.items() if key not in TIMES}
+    return [numbers(entry) for entry in value] if isinstance(value, list) else value
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+
+
+def test_the_best_by_validation_is_tested_and_written_down(tmp_path: Path) -> None:
+    tuned = quick(tmp_path / "tune", recipe_out=tmp_path / "copy" / "ncm.yaml")
+    means = [trial["am"]["mean"] for trial in tuned["trials"]]
+    assert len(means) == 8
+    assert tuned["best"] == (means.index(max(means)) if max(means) - means[0] > tuned["noise"] else 0)
+    assert tuned["validation_am"]["mean"] == means[tuned["best"]]
+    assert tuned["trials"][0]["settings"] == {"max_hops": 3, "temperature": 0.1}, "the defaults"
+    recipe = read_recipe(tmp_path / "tune" / "recipe.yaml")
+    assert recipe == read_recipe(tmp_path / "copy" / "ncm.yaml")
+    assert (recipe.dataset, recipe.method, recipe.backbone, recipe.scenario) == (
+        *("synthetic", "ncm", None, "task"),
+    )
+    assert recipe.settings == tuned["settings"] == tuned["trials"][tuned["best"]]["settings"]
+    assert recipe.published is None
+    assert recipe.chosen is not None
+    assert (recipe.chosen.trials, recipe.chosen.seeds) == (8, [0, 1])
+    assert recipe.chosen.protocol["tasks"] == "0,1;2,3;4,5"
+    assert recipe.ours is not None
+    assert recipe.ours.am.mean == pytest.approx(tuned["result"]["am"]["mean"], abs=1e-4)
+    assert recipe.ours.command == tuned["result"]["command"]
+    assert json.loads((tmp_path / "tune" / "result.json").read_text()) == tuned
+    again = run(
+        *("synthetic",),
+        method="ncm",
+        settings=DATA,
+        seeds=2,
+        recipe=tmp_path / "tune" / "recipe.yaml",
+        out=tmp_path / "run",
+    )
+    assert again["matrices"] == tuned["result"]["matrices"]
+
+
+class Break(TuneWatcher):
+    """Stops the search at a chosen moment, as a crash would."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def moved(self, progress: TuneProgress) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_interrupted_anywhere_it_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole = quick(tmp_path / "whole")
+    broken = tmp_path / "broken"
+    breaks = 0
+    for at in (1, 2, 4, 9, 3, 5, 2, 3):
+        try:
+            quick(broken, watcher=Break(at))
+        except KeyboardInterrupt:
+            breaks += 1
+        with (broken / "trials.jsonl").open("ab") as file:
+            file.write(b'{"trial": 99, "se')  # the power went in the middle of a line
+    assert breaks >= 6
+    assert numbers(quick(broken)) == numbers(whole)
+    assert [(e["trial"], e["seed"], e["am"]) for e in lines(broken)] == [
+        (e["trial"], e["seed"], e["am"]) for e in lines(tmp_path / "whole")
+    ], "nothing was evaluated twice"
+
+
+def test_the_number_of_workers_makes_no_difference(tmp_path: Path) -> None:
+    alone, together = (quick(tmp_path / str(workers), workers=workers) for workers in (1, 2))
+    assert numbers(alone) == numbers(together)
+    first, second = ((tmp_path / str(workers) / "recipe.yaml").read_text() for workers in (1, 2))
+    assert first == second
+
+
+def test_test_nodes_are_not_looked_at_before_the_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    query = TaskStream.query
+
+    def spy(stream: TaskStream, *, part: Any = "test", **rest: Any) -> Any:
+        if part == "test" and "test" not in asked:
+            assert len(lines(tmp_path)) == 8 * 2, "the trials are over"
+        asked.append(part)
+        return query(stream, part=part, **rest)
+
+    monkeypatch.setattr(TaskStream, "query", spy)
+    quick(tmp_path)
+    assert asked == ["val"] * (8 * 2 * 3) + ["test"] * (2 * (1 + 2 + 3))
+
+
+def test_a_finished_search_gives_its_result_again_and_may_get_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = quick(tmp_path)
+    more = quick(tmp_path, trials=13, final_seeds=3)
+    assert [trial["settings"] for trial in more["trials"][:8]] == [
+        trial["settings"] for trial in first["trials"]
+    ]
+    assert len(lines(tmp_path)) == 13 * 2
+
+    def never(job: Job) -> Any:
+        pytest.fail("nothing is left to do")
+
+    monkeypatch.setattr(search_module, "evaluate_job", never)
+    monkeypatch.setattr(search_module, "run_job", never)
+    assert quick(tmp_path) == first
+
+
+def test_a_folder_is_bound_to_its_search(tmp_path: Path) -> None:
+    quick(tmp_path, trials=1)
+    for change, message in (
+        ({"seeds": 3}, r"seeds: \[0, 1\] there, \[0, 1, 2\] now"),
+        ({"scenario": "class"}, "scenario: task there, class now"),
+        ({"settings": {"max_hops": 1}}, "max_hops"),
+    ):
+        with pytest.raises(RunFolderError, match=message):
+            quick(tmp_path, **change)
+    with pytest.raises(RunFolderError, match="kind: tune there"):
+        run("synthetic", method="ncm", settings=DATA, out=tmp_path)
+    tuned = quick(tmp_path, trials=1, seeds=1, fresh=True)
+    assert (tuned["seeds"], len(lines(tmp_path))) == ([0], 1)
+
+
+def test_what_is_set_is_not_searched_but_in_the_recipe(tmp_path: Path) -> None:
+    tuned = quick(tmp_path, settings={"temperature": "0.5", "normalization": "row"}, trials=20)
+    assert [trial["settings"] for trial in tuned["trials"]] == [{"max_hops": hops} for hops in (3, 0, 1, 2)]
+    assert tuned["settings"].keys() == {"max_hops", "temperature", "normalization"}
+    assert tuned["result"]["params"]["temperature"] == 0.5
+    assert "--set temperature=0.5" in tuned["command"]
+    assert "--set data.num_nodes=150" in tuned["command"]
+
+
+def test_hpn_is_searched_with_the_preset_that_has_what_is_searched(tmp_path: Path) -> None:
+    choices = {"method": "hpn", "scenario": "class", "seeds": 1, "final_seeds": 1}
+    tuned = quick(tmp_path / "best", **choices, trials=4, settings={"width": 50})
+    assert [trial["error"] for trial in tuned["trials"]] == [None] * 4
+    assert {name for trial in tuned["trials"] for name in trial["settings"]} == {"strength", "balance"}
+    assert all(0.01 <= trial["settings"]["strength"] <= 1 for trial in tuned["trials"][1:])
+    recipe = read_recipe(tmp_path / "best" / "recipe.yaml")
+    assert recipe.settings.keys() == {"width", "strength", "balance"}
+    paper = {"preset": "paper", "epochs": 1, "warmup_epochs": 1}
+    tuned = quick(tmp_path / "paper", **choices, trials=2, settings=paper)
+    thresholds = {"threshold_atomic", "threshold_node", "threshold_class"}
+    assert [set(trial["settings"]) for trial in tuned["trials"]] == [thresholds] * 2
+    assert read_recipe(tmp_path / "paper" / "recipe.yaml").settings.keys() == {*paper, *thresholds}
+
+
+def test_with_nothing_to_search_the_recipe_is_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NCM, "search_space", {})
+    tuned = quick(tmp_path)
+    assert (len(tuned["trials"]), tuned["settings"]) == (1, {})
+
+
+def fail_at_two_hops(learner: NCM, *_: Any) -> None:
+    if learner.max_hops == 2:
+        raise FloatingPointError("overflow in\nsome step")
+    learn(learner, *_)
+
+
+learn = NCM._learn
+
+
+def test_a_trial_that_breaks_down_fails_and_the_search_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(2, 3)})
+    monkeypatch.setattr(NCM, "_learn", fail_at_two_hops)
+    tuned = quick(tmp_path / "some")
+    assert [trial["error"] for trial in tuned["trials"]] == [
+        None,
+        "FloatingPointError: overflow in some step",
+    ]
+    assert (tuned["trials"][1]["am"], tuned["best"]) == (None, 0)
+    assert numbers(quick(tmp_path / "some")) == numbers(tuned)
+    with pytest.raises(ConfigError, match="every trial failed, the first with FloatingPointError"):
+        quick(tmp_path / "all", settings={"max_hops": 2})
+
+
+def test_what_is_no_numerical_failure_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any) -> None:
+        raise ValueError("a shape is wrong")
+
+    monkeypatch.setattr(NCM, "_learn", wrong)
+    with pytest.raises(ValueError, match="a shape is wrong"):
+        quick(tmp_path)
+
+
+def test_weights_that_are_no_numbers_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, _ = make_plan("synthetic", seeds=1, choices={"method": "ncm", "settings": DATA}, data_root=None)
+    assert evaluate_job(Job(plan.config, 0, None)).error is None
+    monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
+    assert (
+        evaluate_job(Job(plan.config, 0, None)).error
+        == "FloatingPointError: what was learned is not a number"
+    )
+
+
+def test_of_equal_trials_the_first_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "evaluate_job", lambda _: Evaluation(50.0, None, 0.0))
+    assert quick(tmp_path)["best"] == 0
+
+
+@pytest.mark.parametrize(("gain", "is_chosen"), [(0.5, False), (40.0, True)])
+def test_defaults_stay_unless_beaten_by_more_than_the_standard_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float, is_chosen: bool
+) -> None:
+    def value(job: Job) -> Evaluation:
+        return Evaluation(50.0 + gain * (job.config.params["max_hops"] == 2), None, 0.0)
+
+    monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(1, 2, 3)})
+    monkeypatch.setattr(search_module, "evaluate_job", value)
+    tuned = quick(tmp_path)
+    assert (tuned["settings"] == {"max_hops": 2}) == is_chosen
+    assert 0.5 < tuned["noise"] < 40
+    recipe = read_recipe(tmp_path / "recipe.yaml")
+    assert recipe.chosen is not None
+    assert recipe.chosen.default_am == Spread(50.0, 0.0)
+
+
+def test_the_lower_bound_is_tuned_for_learning_and_not_for_remembering(tmp_path: Path) -> None:
+    plan, graph = make_plan(
+        "synthetic",
+        seeds=1,
+        choices={"method": "finetune", "settings": {**DATA, "epochs": 30}},
+        data_root=None,
+    )
+    stream, learner = plan.config.make_stream(graph, 0), plan.config.make_learner(0)
+    learned = []
+    for task in range(len(stream)):
+        learner.fit_task(stream.task(task))
+        learned.append(evaluate(learner, stream, after=task, mode="oracle", part="val").accuracy[-1])
+    found = evaluate_job(Job(plan.config, 0, None)).am
+    assert found == pytest.approx(sum(learned) / len(learned))
+
+
+def test_progress_tells_how_far_it_is(tmp_path: Path) -> None:
+    class Keep(TuneWatcher):
+        told: list[TuneProgress] = []  # noqa: RUF012
+
+        def moved(self, progress: TuneProgress) -> None:
+            self.told.append(progress)
+
+    watcher = Keep()
+    quick(tmp_path, watcher=watcher)
+    told = watcher.told
+    assert (told[0].done, told[0].total, told[0].best) == (0, 8 * 2 + 2, None)
+    assert [progress.done for progress in told] == sorted(progress.done for progress in told)
+    assert (told[-1].done, told[-1].trials, told[-1].is_chosen) == (18, 8, True)
+    assert (told[-1].remaining, told[1].is_chosen) == (0, False)
+
+
+def test_a_search_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveTuning() as live:
+        quick(tmp_path, watcher=live)
+    print_tuned(quick(tmp_path))
+    assert "best of 8 trials" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", [{"trials": 0}, {"seeds": 0}, {"final_seeds": 0}, {"workers": 0}])
+def test_counts_that_cannot_be(tmp_path: Path, change: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(change))} must be at least 1, got 0"):
+        quick(tmp_path / "x", **change)
+    with pytest.raises(ConfigError, match="is a folder"):
+        quick(tmp_path / "x", recipe_out=tmp_path)
+    assert not (tmp_path / "x").exists()
+
+
+def test_without_validation_nodes_there_is_nothing_to_choose_by(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    train = np.arange(12) < 6
+    np.savez(
+        tmp_path / "g.npz",
+        **{"adj_indptr": np.arange(13), "adj_indices": (np.arange(12) + 1) % 12, "adj_shape": [12, 12]},
+        **{"attr_matrix": rng.normal(size=(12, 4)), "labels": np.arange(12) % 2},
+        **{"train_mask": train, "val_mask": np.zeros(12, bool), "test_mask": ~train},
+    )
+    with pytest.raises(ConfigError, match=r"task 0 of .* has no validation nodes"):
+        tune(str(tmp_path / "g.npz"), method="ncm", out=tmp_path / "x")
+
+
+def test_a_damaged_book_is_named(tmp_path: Path) -> None:
+    book = TrialBook(tmp_path / "trials.jsonl")
+    book.add({"lr": 0.1}, 0, Evaluation(50.0, None, 1.0), trial=0)
+    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0]) == 50
+    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0, 1]) is None
+    (tmp_path / "trials.jsonl").write_text("[]\n{}\n")
+    with pytest.raises(RunFolderError, match=r"trials\.jsonl, line 1 cannot be read; use --fresh"):
+        TrialBook(tmp_path / "trials.jsonl")
+
+
+def test_a_cluster_makes_no_difference(tmp_path: Path, fake: Any) -> None:
+    here, there = quick(tmp_path / "here", trials=3), quick(tmp_path / "there", trials=3, ray="local")
+    assert numbers(there) == numbers(here)
+    assert there["command"].replace(str(tmp_path), "") == here["command"].replace(str(tmp_path), "")
+    assert len(fake.begun) == 3 * 2 + 2, "every trial and every final seed"
+    assert not fake.connected
+
+
+@pytest.mark.slow
+def test_a_real_cluster_makes_no_difference(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    here, there = quick(tmp_path / "here", trials=3), quick(tmp_path / "there", trials=3, ray="local")
+    assert numbers(there) == numbers(here)
+
+
+def test_a_trial_computes_on_the_chosen_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    learn = NCM._learn
+
+    def spy(learner: NCM, *args: Any) -> None:
+        told.append(learner.device.type)
+        learn(learner, *args)
+
+    monkeypatch.setattr(NCM, "_learn", spy)
+    quick(tmp_path, trials=1, seeds=1, final_seeds=1, device="auto")
+    assert set(told) == {"cpu"}
