@@ -37,7 +37,7 @@ class Epochs(Observer):
     def __init__(self) -> None:
         self.ends: list[float] = []
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         """Note the time."""
         self.ends.append(time.process_time())
 
@@ -56,7 +56,7 @@ def train(stream: TaskStream, learner: Learner) -> float:
     """CPU seconds of learning all tasks, without cutting their views."""
     seconds = 0.0
     for index in range(len(stream)):
-        task, start = stream.task(index), time.process_time()
+        task, start = stream.step(index), time.process_time()
         learner.fit_task(task)
         seconds += time.process_time() - start
     return seconds
@@ -107,7 +107,7 @@ def arxiv(work: Path) -> Iterator[Row]:
     learner, loops, speeds = PaperHPN(warmup_epochs=0, batch_size=100, **ARXIV), [], []
     calibrate()
     for index in range(len(stream)):
-        task, epochs = stream.task(index), Epochs()
+        task, epochs = stream.step(index), Epochs()
         loops.append(calibrate())
         learner.fit_task(task, epochs)
         num_trained = len(task.train) * (len(epochs.ends) - 1)

@@ -18,7 +18,7 @@ from hpn.datasets import Graph, load_dataset
 from hpn.datasets.store import open_store
 from hpn.learners.hpn import SolvedHPN
 from hpn.streams import TaskStream
-from hpn.streams.given import default_nodes
+from hpn.model.given import default_nodes
 
 WIDTH, DEGREE, NUM_FEATURES = 500, 20, 100
 NODES = (100_000, 200_000, 400_000, 800_000, 1_600_000)
@@ -87,7 +87,7 @@ def fit_and_answer(stream: TaskStream) -> list[float]:
     """Seconds of learning each task and answering about its test nodes, without cutting views."""
     learner, seconds = SolvedHPN(width=WIDTH), []
     for index in range(len(stream)):
-        task, (query, _) = stream.task(index), stream.query(task=index, after=index, evaluate="oracle")
+        task, (query, _) = stream.step(index), stream.query(step=index, after=index, evaluate="oracle")
         start = time.perf_counter()
         learner.fit_task(task).predict(query)
         seconds.append(time.perf_counter() - start)
@@ -118,10 +118,10 @@ def ray(work: Path) -> Iterator[Row]:
     seconds, digests = [], set()
     for num_workers in (1, 2):
         with Cluster("local", num_cpus=num_workers) as cluster, using(RayParts(cluster)):
-            SolvedHPN().fit_task(stream.task(0))  # workers import what they need
+            SolvedHPN().fit_task(stream.step(0))  # workers import what they need
             learner, start = SolvedHPN(), time.perf_counter()
             for index in range(len(stream)):
-                learner.fit_task(stream.task(index))
+                learner.fit_task(stream.step(index))
             seconds.append(time.perf_counter() - start)
             digests.add(digest(learner.state_dict()))
     if len(digests) > 1:

@@ -35,7 +35,7 @@ def evaluated(graph: Graph, known: set[int], mode: Any, **extra: Any) -> tuple[A
 def test_accuracy_by_task_and_by_class(graph: Graph, mode: Any) -> None:
     row, learner, stream = evaluated(graph, {0, 1, 2}, mode)
     assert row.accuracy[0] == row.balanced[0] == 100
-    _, key = stream.query(task=1, after=1, evaluate="oracle")
+    _, key = stream.query(step=1, after=1, evaluate="oracle")
     # In oracle, "otherwise" is class 2 itself, so that all of class 3 is wrong; elsewhere it is class 0.
     assert row.accuracy[1] == pytest.approx(100 * float((key.y == 2).float().mean()))
     assert row.balanced[1] == 50
@@ -45,6 +45,6 @@ def test_accuracy_by_task_and_by_class(graph: Graph, mode: Any) -> None:
 def test_it_asks_about_test_nodes_unless_told(graph: Graph) -> None:
     _, on_test, stream = evaluated(graph, {0}, "oracle")
     _, on_val, _ = evaluated(graph, {0}, "oracle", part="val")
-    task = stream.task(0)
+    task = stream.step(0)
     assert set(on_val.asked[0].nodes.tolist()) == set(task.val.tolist())
     assert not set(on_test.asked[0].nodes.tolist()) & {*task.val.tolist(), *task.train.tolist()}

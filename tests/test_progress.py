@@ -14,9 +14,9 @@ from hpn.progress import LiveComparison, LiveProgress, PlainComparison, PlainPro
 def play(watcher: Watcher) -> None:
     watcher.run_started(Path("runs/x"), num_seeds=2, num_tasks=1)
     watcher.seed_finished(0, reused=True)
-    watcher.seed_started(1, first_task=0, first_step=3)
+    watcher.seed_started(1, first_task=0, first_epoch=3)
     for done in (4, 5):
-        watcher.step_finished(1, Progress(0, done, 5, {"loss": 0.25}))
+        watcher.epoch_finished(1, Progress(0, done, 5, {"loss": 0.25}))
     watcher.task_finished(1, 0, Row([80.0, 60.0], [80.0, 60.0]))
     watcher.seed_finished(1, reused=False)
 

@@ -26,7 +26,7 @@ MARGIN = 0.3
 def validation_am(learner: Learner, neighbors: int, scenario: Scenario, mode: Evaluate, seed: int) -> float:
     stream = TaskStream(load_dataset("digits", neighbors=neighbors), scenario=scenario, seed=seed)
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     return mean(evaluate(learner, stream, after=len(stream) - 1, mode=mode, part="val").accuracy)
 
 

@@ -26,9 +26,9 @@ def validation_am(graph: Graph, seed: int, epochs: int, lr: float) -> float:
     learner = Joint(epochs=epochs, lr=lr, seed=seed)
     for index in range(last):  # joint training starts anew with every task: only the last one counts
         learner.epochs = 1
-        learner.fit_task(stream.task(index, with_past=True))
+        learner.fit_task(stream.step(index, with_past=True))
     learner.epochs = epochs
-    learner.fit_task(stream.task(last, with_past=True))
+    learner.fit_task(stream.step(last, with_past=True))
     return mean(evaluate(learner, stream, after=last, mode="oracle", part="val").accuracy)
 
 

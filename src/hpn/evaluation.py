@@ -1,4 +1,4 @@
-"""Asking a learner about the tasks so far, and marking its answers."""
+"""Asking a learner about the steps so far, and comparing its answers with the right ones."""
 
 from __future__ import annotations
 
@@ -8,45 +8,51 @@ import torch
 from torch import Tensor
 
 from hpn.learners import Learner
-from hpn.streams import AnswerKey, Evaluate, TaskStream
+from hpn.streams import Evaluate, Stream
 from hpn.streams.stream import Part
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the accuracy matrices, in per cent: tasks ``0 … after``.
+    """One row of the accuracy matrices, in per cent: steps ``0 … after``, then those still to come.
 
     Args:
         accuracy: Share of right answers.
-        balanced: The same for each class, averaged over the task's classes.
+        balanced: The same for each class, averaged over the classes of the step.
+        chance: Accuracy of guessing among the classes to choose from.
     """
 
     accuracy: list[float]
     balanced: list[float]
+    chance: list[float]
 
 
-def evaluate(learner: Learner, stream: TaskStream, *, after: int, mode: Evaluate, part: Part = "test") -> Row:
-    """Ask ``learner`` about every task up to ``after``, once.
+def evaluate(
+    learner: Learner, stream: Stream, *, after: int, mode: Evaluate, part: Part = "test", ahead: int = 0
+) -> Row:
+    """Ask ``learner`` about every step up to ``after``, once.
 
     Args:
         learner: The learner, which sees queries only.
         stream: Where the questions come from.
-        after: The task learned last.
+        after: The step learned last.
         mode: ``oracle`` (the task is given), ``global`` (each node alone, among all classes seen) or
-            ``grouped`` (a task's nodes together, the task to be inferred).
+            ``grouped`` (the nodes of a task together, the task to be inferred).
         part: ``test`` to report; ``val`` to choose anything.
+        ahead: Steps to come that are asked about as well.
     """
-    tasks = range(after + 1)
-    marks: list[tuple[Tensor, AnswerKey]] = []
-    for task in [None] if mode == "global" else tasks:
-        query, key = stream.query(task=task, after=after, evaluate=mode, part=part)
-        marks.append((learner.predict(query) == key.y, key))
-    right = torch.cat([mark for mark, _ in marks])
-    y = torch.cat([key.y for _, key in marks])
-    owner = torch.cat([key.task for _, key in marks])
+    right, y, owner, chance = [], [], [], {}
+    for query, key in stream.queries(after=after, evaluate=mode, part=part, ahead=ahead):
+        right.append(learner.predict(query) == key.y)
+        y.append(key.y)
+        owner.append(key.step)
+        chance |= dict.fromkeys(torch.unique(key.step).tolist(), 100.0 / len(query.classes))
+    is_right, labels, step_of = torch.cat(right), torch.cat(y), torch.cat(owner)
+    steps = range(min(after + ahead, len(stream) - 1) + 1)
     return Row(
-        accuracy=[_percent(right[owner == task]) for task in tasks],
-        balanced=[_balanced_percent(right[owner == task], y[owner == task]) for task in tasks],
+        accuracy=[_percent(is_right[step_of == step]) for step in steps],
+        balanced=[_balanced_percent(is_right[step_of == step], labels[step_of == step]) for step in steps],
+        chance=[chance[step] for step in steps],
     )
 
 

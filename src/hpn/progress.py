@@ -46,12 +46,12 @@ class PlainProgress(Watcher):
         folder = f"run folder: {out}; " if out else ""
         self._say(f"{folder}{num_seeds} seed(s), {num_tasks} task(s)")
 
-    def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
+    def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
         """Say where an interrupted seed goes on."""
-        if first_task or first_step:
-            self._say(f"seed {seed}: going on at task {first_task + 1}, after epoch {first_step}")
+        if first_task or first_epoch:
+            self._say(f"seed {seed}: going on at task {first_task + 1}, after epoch {first_epoch}")
 
-    def step_finished(self, seed: int, progress: LearnerProgress) -> None:
+    def epoch_finished(self, seed: int, progress: LearnerProgress) -> None:
         """Show a sign of life every few seconds."""
         if time.monotonic() - self._said > PLAIN_SECONDS:
             task = f"task {progress.task + 1}/{self._tasks}"
@@ -102,13 +102,13 @@ class LiveProgress(Watcher):
         self._bars.update(self._seeds, total=num_seeds, note=str(out or ""))
         self._bars.update(self._tasks, total=num_tasks)
 
-    def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
+    def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
         """Start the seed's bars where it starts or goes on."""
-        note = "going on" if first_task or first_step else ""
+        note = "going on" if first_task or first_epoch else ""
         self._bars.update(self._tasks, completed=first_task, note=note)
-        self._bars.reset(self._epochs, completed=first_step, total=None, note="")
+        self._bars.reset(self._epochs, completed=first_epoch, total=None, note="")
 
-    def step_finished(self, seed: int, progress: LearnerProgress) -> None:
+    def epoch_finished(self, seed: int, progress: LearnerProgress) -> None:
         """Move the epoch bar."""
         note = "  ".join(f"{name} {value:.3f}" for name, value in progress.metrics.items())
         self._bars.update(self._epochs, completed=progress.done, total=progress.total, note=note)

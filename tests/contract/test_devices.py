@@ -72,8 +72,8 @@ def no_implicit_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device
 
 def outcome(learner: Learner, stream: TaskStream, default: torch.device, *, moves: bool) -> list[Tensor]:
     """All tensors that two tasks lead to, learned and asked about while ``default`` is the default device."""
-    tasks = [stream.task(index, with_past=learner.sees_past) for index in range(2)]
-    query, _ = stream.query(task=None, after=1, evaluate="global")
+    tasks = [stream.step(index, with_past=learner.sees_past) for index in range(2)]
+    query, _ = stream.query(step=None, after=1, evaluate="global")
     with default:
         for task in tasks:
             learner.fit_task(task)

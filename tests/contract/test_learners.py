@@ -18,7 +18,7 @@ from hpn.evaluation import evaluate
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import LEARNERS, Learner, Observer, Progress
 from hpn.params import check_space, declared_params
-from hpn.streams import GraphView, Query, Task, TaskStream
+from hpn.streams import GraphView, Query, Step, TaskStream
 
 NETWORKS = [name for name in LEARNERS if "backbone" in declared_params(LEARNERS[name])]
 
@@ -95,7 +95,7 @@ def fitted(graph: Graph) -> Callable[..., Learner]:
 
 def fit(learner: Learner, stream: TaskStream, tasks: int | None = None) -> Learner:
     for index in range(len(stream) if tasks is None else tasks):
-        learner.fit_task(stream.task(index, with_past=learner.sees_past))
+        learner.fit_task(stream.step(index, with_past=learner.sees_past))
     return learner
 
 
@@ -103,7 +103,7 @@ def queries(stream: TaskStream, after: int) -> Iterator[Query]:
     modes = ["oracle"] if stream.scenario == "task" else ["oracle", "global", "grouped"]
     for mode in modes:
         for task in [None] if mode == "global" else range(after + 1):
-            yield stream.query(task=task, after=after, evaluate=mode)[0]  # type: ignore[arg-type]
+            yield stream.query(step=task, after=after, evaluate=mode)[0]  # type: ignore[arg-type]
 
 
 def flatten(value: Any, path: str = "") -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_fit_returns_self_and_leaves_tasks_as_they_are(
 ) -> None:
     learner = make(name, choice)
     for index in range(2):
-        task = stream.task(index, with_past=learner.sees_past)
+        task = stream.step(index, with_past=learner.sees_past)
         before = copy.deepcopy(task)
         assert learner.fit_task(task) is learner
         for key in ("train", "train_y", "val", "val_y"):
@@ -189,7 +189,7 @@ def _modules(learner: Learner) -> list[torch.nn.Module]:
 
 
 def test_predict_before_fit_raises(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     with pytest.raises(NotFittedError, match="learned no task yet"):
         make(name, choice).predict(query)
 
@@ -240,14 +240,14 @@ def test_resume_equals_uninterrupted(
         def __init__(self, step: int) -> None:
             self.step = step
 
-        def after_step(self, learner: Learner, progress: Progress) -> None:
+        def after_epoch(self, learner: Learner, progress: Progress) -> None:
             if progress.done == self.step:
                 save_checkpoint(tmp_path, {"learner": learner.state_dict()})
                 raise Stop
 
     learner = make(name, choice)
     for index in range(len(stream)):
-        task = stream.task(index, with_past=learner.sees_past)
+        task = stream.step(index, with_past=learner.sees_past)
         with pytest.raises(Stop):
             learner.fit_task(task, StopAfter(step=7 if "epochs" in choice else STEPS.get(name, 1)))
         saved = load_checkpoint(tmp_path)
@@ -275,7 +275,7 @@ def test_state_is_complete_and_plain(
         assert torch.equal(loaded.predict_scores(query), learner.predict_scores(query))
     assert loaded.num_parameters == learner.num_parameters > 0
     assert loaded.num_stored == learner.num_stored > 0
-    fit_on = stream.task(2, with_past=learner.sees_past)
+    fit_on = stream.step(2, with_past=learner.sees_past)
     assert_same_state(learner.fit_task(fit_on).state_dict(), loaded.fit_task(fit_on).state_dict())
 
 
@@ -299,7 +299,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(
 ) -> None:
     stream = TaskStream(graph, scenario="class")
     learner = fitted(name, choice, "class", tasks=2)
-    query, _ = stream.query(task=None, after=1, evaluate="global")
+    query, _ = stream.query(step=None, after=1, evaluate="global")
     few = Query(query.graph, query.nodes[:3].flip(0), query.classes)
     assert torch.equal(learner.predict(few), learner.predict(query)[:3].flip(0))
 
@@ -312,7 +312,7 @@ def test_uneven_and_one_class_tasks(
     stream = TaskStream(graph, tasks=tasks, scenario=scenario)
     learner = fit(make(name, choice), stream)
     for task, classes in enumerate(stream.classes):
-        query, key = stream.query(task=task, after=len(stream) - 1, evaluate="oracle")
+        query, key = stream.query(step=task, after=len(stream) - 1, evaluate="oracle")
         answers = learner.predict(query)
         assert set(answers.tolist()) <= set(classes)
         if len(classes) == 1:
@@ -328,7 +328,7 @@ def test_sparse_and_dense_features_agree(name: str, choice: dict[str, Any], grap
     for source in (graph, sparse):
         stream = TaskStream(source)
         learner = fit(make(name, choice, **no_dropout), stream, tasks=2)
-        query, _ = stream.query(task=1, after=1, evaluate="oracle")
+        query, _ = stream.query(step=1, after=1, evaluate="oracle")
         scores.append(learner.predict_scores(query).exp())
     assert torch.allclose(*scores, atol=0.02)
 
@@ -336,7 +336,7 @@ def test_sparse_and_dense_features_agree(name: str, choice: dict[str, Any], grap
 def test_graphs_without_edges_and_tasks_without_validation_nodes(
     name: str, choice: dict[str, Any], clear_graph: Graph
 ) -> None:
-    task = TaskStream(clear_graph).task(0)
+    task = TaskStream(clear_graph).step(0)
     empty = torch.zeros(0, dtype=torch.long)
     bare = GraphView(task.graph.x, torch.zeros(2, 0, dtype=torch.long))
     lonely = Task(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
@@ -348,10 +348,10 @@ def test_graphs_without_edges_and_tasks_without_validation_nodes(
 def test_tasks_must_come_in_order_and_be_new(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
     learner = make(name, choice)
     with pytest.raises(ConfigError, match="expected task 0 next, got task 1"):
-        learner.fit_task(stream.task(1, with_past=learner.sees_past))
+        learner.fit_task(stream.step(1, with_past=learner.sees_past))
     fit(learner, stream, tasks=1)
     state = copy.deepcopy(learner.state_dict())
-    first = stream.task(0)
+    first = stream.step(0)
     again = Task(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
     with pytest.raises(ConfigError, match="repeats class"):
         learner.fit_task(again)
@@ -360,7 +360,7 @@ def test_tasks_must_come_in_order_and_be_new(name: str, choice: dict[str, Any], 
 
 def test_other_features_are_refused(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
     learner = fit(make(name, choice), stream, tasks=1)
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     narrow = Query(GraphView(query.graph.x[:, :3], query.graph.edge_index), query.nodes, query.classes, 0)
     with pytest.raises(DataError, match="3 features, but 12 were learned from"):
         learner.predict(narrow)
@@ -375,7 +375,7 @@ def test_values_out_of_range_are_refused_before_anything_is_learned(
     for key in bounded:
         learner = make(name, choice, **{key: -1})
         with pytest.raises(ConfigError, match=f"{key} = -1"):
-            learner.fit_task(stream.task(0))
+            learner.fit_task(stream.step(0))
         assert learner.state_dict() == {}
 
 
@@ -398,13 +398,13 @@ def test_mini_batches_with_few_neighbours(
         pass
 
     class StopAtOnce(Observer):
-        def after_step(self, learner: Learner, progress: Progress) -> None:
+        def after_epoch(self, learner: Learner, progress: Progress) -> None:
             self.state = copy.deepcopy(learner.state_dict())
             raise Stop
 
     whole = fit(make(name, small), stream, tasks=1)
     learner = make(name, small).load_state_dict(copy.deepcopy(whole.state_dict()))
-    task, stop = stream.task(1, with_past=learner.sees_past), StopAtOnce()
+    task, stop = stream.step(1, with_past=learner.sees_past), StopAtOnce()
     whole.fit_task(task)
     with pytest.raises(Stop):
         learner.fit_task(task, stop)

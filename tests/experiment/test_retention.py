@@ -22,7 +22,7 @@ class Counter(Watcher):
         self.steps = 0
         self.tasks = 0
 
-    def step_finished(self, seed: int, progress: Progress) -> None:
+    def epoch_finished(self, seed: int, progress: Progress) -> None:
         self.steps += 1
 
     def task_finished(self, seed: int, task: int, row: Row) -> None:

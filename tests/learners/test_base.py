@@ -7,7 +7,7 @@ from torch import Tensor
 from hpn.errors import ConfigError
 from hpn.learners import LEARNERS, Learner, Observer
 from hpn.learners.base import State
-from hpn.streams import GraphView, Query, Task, TaskStream
+from hpn.streams import GraphView, Query, Step, TaskStream
 
 
 class Fixed(Learner):
@@ -20,7 +20,7 @@ class Fixed(Learner):
     def num_parameters(self) -> int:
         return 1
 
-    def _learn(self, task: Task, observer: Observer) -> None:
+    def _learn(self, step: Step, observer: Observer) -> None:
         self.drawn = torch.rand(3)
 
     def _scores(self, query: Query) -> Tensor:
@@ -40,7 +40,7 @@ def query(classes: tuple[int, ...], *, num_nodes: int, grouped: bool) -> Query:
 def test_a_group_gets_the_task_that_makes_it_likeliest(stream: TaskStream) -> None:
     learner = Fixed()
     for index in range(2):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     first, second = stream.classes[:2]
     # Node by node two of three are best explained by task 0, but the third excludes it.
     probabilities = torch.tensor([[0.5, 0.1, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2], [1e-6, 1e-6, 0.1, 0.9]])
@@ -52,7 +52,7 @@ def test_a_group_gets_the_task_that_makes_it_likeliest(stream: TaskStream) -> No
 
 
 def test_seeds_draw_different_numbers(stream: TaskStream) -> None:
-    drawn = [Fixed(seed=seed).fit_task(stream.task(0)).drawn for seed in (0, 0, 1)]  # type: ignore[attr-defined]
+    drawn = [Fixed(seed=seed).fit_task(stream.step(0)).drawn for seed in (0, 0, 1)]  # type: ignore[attr-defined]
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
 
@@ -60,8 +60,8 @@ def test_seeds_draw_different_numbers(stream: TaskStream) -> None:
 def test_a_shared_head_needs_the_task(stream: TaskStream) -> None:
     learner = LEARNERS["finetune"](epochs=1)  # type: ignore[call-arg]
     for index in range(2):
-        learner.fit_task(stream.task(index))
-    asked, _ = stream.query(task=None, after=1, evaluate="global")
+        learner.fit_task(stream.step(index))
+    asked, _ = stream.query(step=None, after=1, evaluate="global")
     with pytest.raises(ConfigError, match="shared by all tasks cannot answer"):
         learner.predict(asked)
 

@@ -28,7 +28,7 @@ class Drawn(Consolidation):
 
 def fit(learner: Any, stream: TaskStream, observer: Observer | None = None) -> Any:
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index), observer)
+        learner.fit_task(stream.step(index), observer)
     return learner
 
 
@@ -68,7 +68,7 @@ def test_the_loss_has_half_the_strength_times_the_penalty(graph: Graph) -> None:
     stream = TaskStream(graph)
     learner = fit(Drawn(epochs=2, dropout=0.0, strength=7.0), stream)
     scatter(learner)
-    lesson = learner._lesson(stream.task(2))
+    lesson = learner._lesson(stream.step(2))
     logits = learner.network_(lesson.x, lesson.adjacency)[lesson.nodes].log_softmax(dim=1)
     entropy = -logits[torch.arange(len(lesson)), lesson.target].mean()
     parts = [
@@ -99,7 +99,7 @@ class Watch(Observer):
     importance: Weights
     center: Weights
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         assert isinstance(learner, Drawn)
         if progress.task == 1 and progress.done == 1:
             self.importance = {name: kept.clone() for name, kept in learner.importance_.items()}
@@ -149,7 +149,7 @@ def test_numbers_kept_between_tasks(
     few = {"num_samples": 2} if kind in (EWC, MAS) else {}
     stream, learner = TaskStream(graph, scenario=scenario), kind(epochs=1, **few)
     for index, count in enumerate(outputs):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         weights = 12 * 16 + 16 + 16 * count + count
         assert learner.num_parameters == weights
         assert learner.num_stored == times * weights

@@ -10,13 +10,13 @@ from torch.func import functional_call
 
 from hpn.datasets import Graph
 from hpn.learners import ERGNN, FineTune, Learner, Observer, Progress
-from hpn.streams import GraphView, Task, TaskStream
+from hpn.streams import GraphView, Step, TaskStream
 
 POSITIONS = [0.0, 1.0, 2.0, 50.0, 51.0, 100.0, 101.0, 103.0]
 CLASSES = [0, 0, 0, 0, 1, 1, 1, 1]
 
 
-def line_task(sparse: bool = False) -> Task:
+def line_task(sparse: bool = False) -> Step:
     """Two classes on a line that meet in the middle; training nodes are in no order."""
     x = torch.tensor([POSITIONS, [1.0] * 8]).T.contiguous()
     train = torch.tensor([7, 2, 5, 0, 3, 4, 6, 1])
@@ -65,7 +65,7 @@ def test_what_is_nearby_follows_the_radius() -> None:
 
 
 def test_embeddings_are_the_hidden_units_by_hand(stream: TaskStream) -> None:
-    task = stream.task(0)
+    task = stream.step(0)
     learner = ERGNN(selection="mean", space="embeddings", buffer_size=4, epochs=5)
     learner.fit_task(task)
     matrix = np.eye(task.graph.num_nodes)
@@ -84,7 +84,7 @@ def test_embeddings_are_the_hidden_units_by_hand(stream: TaskStream) -> None:
     assert found == sorted(map(tuple, task.graph.x[task.train[expected]].tolist()))
 
 
-def small_task(seed: int) -> Task:
+def small_task(seed: int) -> Step:
     x = torch.randn(10, 3, generator=torch.Generator().manual_seed(seed))
     links = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
     nothing = torch.zeros(0, dtype=torch.int64)
@@ -94,19 +94,19 @@ def small_task(seed: int) -> Task:
     return Task(0, (0, 1), "task", view, torch.arange(10), y, nothing, nothing)
 
 
-def explicit_influence(network: nn.Module, task: Task) -> Tensor:
+def explicit_influence(network: nn.Module, step: Step) -> Tensor:
     """From every second derivative and every node's own gradient, in double precision."""
     names = [name for name, _ in network.named_parameters()]
     weights = [weight.detach().double() for weight in network.parameters()]
-    adjacency = network.prepare(task.graph.edge_index, task.graph.num_nodes)
+    adjacency = network.prepare(step.graph.edge_index, step.graph.num_nodes)
 
     def losses(flat: Tensor) -> Tensor:
         parts = torch.split(flat, [weight.numel() for weight in weights])
         parameters = {
             name: part.view_as(weight) for name, part, weight in zip(names, parts, weights, strict=True)
         }
-        logits = functional_call(network, parameters, (task.graph.x.double(), adjacency))[task.train]
-        return -logits.log_softmax(dim=1)[torch.arange(len(task.train_y)), task.train_y]
+        logits = functional_call(network, parameters, (step.graph.x.double(), adjacency))[step.train]
+        return -logits.log_softmax(dim=1)[torch.arange(len(step.train_y)), step.train_y]
 
     flat = torch.cat([weight.flatten() for weight in weights])
     hessian = torch.autograd.functional.hessian(lambda at: losses(at).mean(), flat)
@@ -139,12 +139,12 @@ def test_as_many_nodes_are_kept_of_each_class_as_asked(
     stream = TaskStream(graph, tasks="0,1,2;3;4,5", scenario="class")
     learner = ERGNN(selection=selection, buffer_size=3, epochs=1, batch_size=batch_size)
     for index in range(3):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     assert [sorted(kept.y.tolist()) for kept in learner.kept_] == [
         [label for label in sorted(classes) for _ in range(3)] for classes in stream.classes
     ]
     for index, kept in enumerate(learner.kept_):
-        task = stream.task(index)
+        task = stream.step(index)
         rows = {
             tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)
         }
@@ -163,11 +163,11 @@ class Watch(Observer):
         self.new: list[float] = []
         self.old: list[list[float]] = []
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         assert isinstance(learner, ERGNN)
         if progress.done > 1:
             return
-        task = self.stream.task(progress.task)
+        task = self.stream.step(progress.task)
         lesson = learner._lesson(task)
         self.found.append(learner._loss(lesson if self.part is None else lesson.part(self.part)).item())
         chosen = slice(None) if self.part is None else self.part
@@ -212,11 +212,11 @@ def test_new_and_old_losses_are_weighed(
     watch = Watch(stream)
     learner = ERGNN(buffer_size=5, epochs=2, lr=0.05, dropout=0.0, new_share=new_share)
     for index in range(3):
-        learner.fit_task(stream.task(index), watch)
+        learner.fit_task(stream.step(index), watch)
     assert [len(old) for old in watch.old] == [0, 10, 20]
     assert watch.found[0] == pytest.approx(watch.new[0], rel=1e-5)
     for index in (1, 2):
-        kept, count = len(watch.old[index]), len(stream.task(index).train)
+        kept, count = len(watch.old[index]), len(stream.step(index).train)
         share = kept / (count + kept) if new_share is None else new_share
         expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
         assert watch.found[index] == pytest.approx(expected, rel=1e-4)
@@ -228,7 +228,7 @@ def test_a_mini_batch_weighs_by_its_own_size(stream: TaskStream) -> None:
     watch = Watch(stream, part)
     learner = ERGNN(buffer_size=4, epochs=1, batch_size=16, dropout=0.0)
     for index in range(3):
-        learner.fit_task(stream.task(index), watch)
+        learner.fit_task(stream.step(index), watch)
     for index, kept in ((1, 8), (2, 16)):
         share = kept / (5 + kept)
         expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
@@ -238,7 +238,7 @@ def test_a_mini_batch_weighs_by_its_own_size(stream: TaskStream) -> None:
 def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
     learners = [ERGNN(epochs=4), FineTune(epochs=4)]
     for learner in learners:
-        learner.fit_task(stream.task(0))
+        learner.fit_task(stream.step(0))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(one, other)
 
@@ -248,6 +248,6 @@ def test_weighing_new_nodes_only_is_fine_tuning(stream: TaskStream) -> None:
     learners = [ERGNN(epochs=4, dropout=0.0, new_share=1.0), FineTune(epochs=4, dropout=0.0)]
     for learner in learners:
         for index in range(2):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.allclose(one, other, atol=1e-6)

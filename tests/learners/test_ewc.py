@@ -10,13 +10,13 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import EWC, FineTune
-from hpn.streams import GraphView, Task, TaskStream
+from hpn.streams import GraphView, Step, TaskStream
 
 Arrays = dict[str, np.ndarray]
 LABELS = torch.tensor([0, 1, 1, 0])
 
 
-def lonely_task() -> Task:
+def lonely_task() -> Step:
     """Four nodes and no edge: a GCN is a two-layer perceptron here."""
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     nothing = torch.zeros(0, dtype=torch.int64)
@@ -90,9 +90,9 @@ def test_information_on_a_graph_by_the_whole_graphs_gradients(graph: Graph, back
     """Three classes then two in one head: the third logit is not allowed in the second task."""
     stream = TaskStream(graph, tasks="0,1,2;3,4")
     learner = EWC(backbone=backbone, epochs=2, num_samples=1000)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     before = {name: importance.clone() for name, importance in learner.importance_.items()}
-    task = stream.task(1)
+    task = stream.step(1)
     task = replace(task, train=task.train[:12], train_y=task.train_y[:12])
     learner.fit_task(task)
     adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
@@ -117,17 +117,17 @@ def test_without_strength_it_is_fine_tuning(stream: TaskStream, optimizer: Any) 
     ]
     for learner in learners:
         for index in range(3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(one, other)
 
 
 def test_a_huge_strength_keeps_the_old_answers(stream: TaskStream) -> None:
     def shift(learner: FineTune) -> Tensor:
-        learner.fit_task(stream.task(0))
-        query, _ = stream.query(task=0, after=0, evaluate="oracle")
+        learner.fit_task(stream.step(0))
+        query, _ = stream.query(step=0, after=0, evaluate="oracle")
         before = learner.predict_scores(query)
-        learner.fit_task(stream.task(1))
+        learner.fit_task(stream.step(1))
         return (learner.predict_scores(query).exp() - before.exp()).abs().mean()
 
     training: dict[str, Any] = {"epochs": 40, "lr": 0.01, "weight_decay": 0.0}

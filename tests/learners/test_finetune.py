@@ -22,7 +22,7 @@ def test_the_head_is_shared_or_grows(graph: Graph) -> None:
         stream = TaskStream(graph, scenario=scenario)  # type: ignore[arg-type]
         learner = FineTune(epochs=2)
         for index in range(len(stream)):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
         sizes[scenario] = learner.network_.num_outputs
     assert sizes == {"task": 2, "class": 6}
 
@@ -33,7 +33,7 @@ def test_it_forgets(graph: Graph) -> None:
     learner = FineTune(epochs=80)
     matrix = []
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         matrix.append(evaluate(learner, stream, after=index, mode="oracle").accuracy)
     assert min(matrix[i][i] for i in range(3)) > 70
     fm = forgetting_mean(matrix)
@@ -42,10 +42,10 @@ def test_it_forgets(graph: Graph) -> None:
 
 
 def test_weights_start_from_the_last_task(stream: TaskStream) -> None:
-    learner = FineTune(epochs=5).fit_task(stream.task(0))
+    learner = FineTune(epochs=5).fit_task(stream.step(0))
     before = {key: value.clone() for key, value in learner.network_.state_dict().items()}  # type: ignore[attr-defined]
     slow = FineTune(epochs=1, lr=1e-9, weight_decay=0.0).load_state_dict(learner.state_dict())
-    slow.fit_task(stream.task(1))
+    slow.fit_task(stream.step(1))
     for key, value in slow.network_.state_dict().items():  # type: ignore[attr-defined]
         assert torch.allclose(value, before[key], atol=1e-6)
 
@@ -53,8 +53,8 @@ def test_weights_start_from_the_last_task(stream: TaskStream) -> None:
 def test_a_lesson_allows_the_tasks_classes_only(graph: Graph) -> None:
     for scenario, columns in (("task", [True, True, False]), ("class", [True] * 5)):
         stream = TaskStream(graph, tasks="0,1,2;3,4", scenario=scenario)  # type: ignore[arg-type]
-        learner = FineTune(epochs=1).fit_task(stream.task(0)).fit_task(stream.task(1))
-        lesson = learner._lesson(stream.task(1))  # type: ignore[attr-defined]
+        learner = FineTune(epochs=1).fit_task(stream.step(0)).fit_task(stream.step(1))
+        lesson = learner._lesson(stream.step(1))  # type: ignore[attr-defined]
         assert lesson.allowed[0].tolist() == columns
         offset = 0 if scenario == "task" else 3
         assert set(lesson.target.tolist()) == {offset, offset + 1}
@@ -68,7 +68,7 @@ def test_a_mini_batch_of_all_nodes_is_a_full_step(stream: TaskStream, backbone: 
         for size in (None, 1000)
     ]
     for learner in learners:
-        learner.fit_task(stream.task(0))
+        learner.fit_task(stream.step(0))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 
@@ -79,8 +79,8 @@ def test_answers_in_mini_batches_are_those_of_the_whole_graph(graph: Graph, back
     stream = TaskStream(graph, scenario="class", edges="seen")
     learner = FineTune(backbone=backbone, epochs=2, batch_size=7, num_neighbors=2)
     for index in range(2):
-        learner.fit_task(stream.task(index))
-    query, _ = stream.query(task=None, after=1, evaluate="global")
+        learner.fit_task(stream.step(index))
+    query, _ = stream.query(step=None, after=1, evaluate="global")
     whole = FineTune(backbone=backbone).load_state_dict(learner.state_dict())
     assert torch.allclose(learner.predict_scores(query), whole.predict_scores(query), atol=1e-5)
 
@@ -90,8 +90,8 @@ def test_answers_in_mini_batches_are_those_of_the_whole_graph(graph: Graph, back
 def test_a_node_may_be_asked_about_twice_or_not_at_all(
     stream: TaskStream, backbone: Any, batch_size: int | None
 ) -> None:
-    learner = FineTune(backbone=backbone, epochs=2, batch_size=batch_size).fit_task(stream.task(0))
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    learner = FineTune(backbone=backbone, epochs=2, batch_size=batch_size).fit_task(stream.step(0))
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     once = learner.predict_scores(Query(query.graph, query.nodes[:2], query.classes, 0))
     twice = learner.predict_scores(Query(query.graph, query.nodes[:2].repeat(2), query.classes, 0))
     assert torch.allclose(twice, once.repeat(2, 1), atol=1e-5)
@@ -101,13 +101,13 @@ def test_a_node_may_be_asked_about_twice_or_not_at_all(
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_few_drawn_neighbours_are_enough_to_learn(stream: TaskStream, backbone: Any) -> None:
     learner = FineTune(backbone=backbone, epochs=25, batch_size=32, num_neighbors=3)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     assert evaluate(learner, stream, after=0, mode="oracle").accuracy[0] > 75
 
 
 def test_a_step_of_sgd_by_hand(stream: TaskStream) -> None:
     """Along the gradient of the loss plus the weights times their decay, and nothing else."""
-    task = stream.task(0)
+    task = stream.step(0)
     start = FineTune(optimizer="sgd", epochs=1, lr=1e-12, weight_decay=0.0, dropout=0.0).fit_task(task)
     after = FineTune(optimizer="sgd", epochs=1, lr=0.3, weight_decay=0.1, dropout=0.0).fit_task(task)
     network = start.network_  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ class InterruptAfter(Observer):
         self.folder = folder
         self.epoch = epoch
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         if progress.done == self.epoch:
             save_checkpoint(self.folder, {"learner": learner.state_dict()})
             raise Interrupted
@@ -147,13 +147,13 @@ def test_a_resumed_run_of_mini_batches_equals_the_uninterrupted_one(
     params: dict[str, Any] = {"epochs": 4, "batch_size": 16, "num_neighbors": 3, "optimizer": optimizer}
     whole, learner = FineTune(**params), FineTune(**params)
     for index in range(2):
-        whole.fit_task(stream.task(index))
+        whole.fit_task(stream.step(index))
         with pytest.raises(Interrupted):
-            learner.fit_task(stream.task(index), InterruptAfter(tmp_path, epoch))
+            learner.fit_task(stream.step(index), InterruptAfter(tmp_path, epoch))
         saved = load_checkpoint(tmp_path)
         assert saved is not None
         learner = FineTune(**params)
         learner.load_state_dict(saved["learner"])
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     for one, other in zip(whole.network_.parameters(), learner.network_.parameters(), strict=True):
         assert torch.equal(one, other)

@@ -130,12 +130,12 @@ class Watch(Observer):
     """At each step of the last task: the weights, and each memory's and the task's gradient at them."""
 
     def __init__(self, stream: TaskStream) -> None:
-        self.task = stream.task(2)
+        self.task = stream.step(2)
         self.weights: list[Tensor] = []
         self.memories: list[Tensor] = []
         self.plain: list[Tensor] = []
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         assert isinstance(learner, GEM)
         if progress.task != 2:
             return
@@ -168,7 +168,7 @@ def test_no_step_raises_the_loss_of_an_earlier_task(graph: Graph, scenario: Any,
         optimizer="sgd", lr=0.5, epochs=12, dropout=0.0, weight_decay=0.0, memory_size=15, margin=margin
     )
     for index in range(3):
-        learner.fit_task(stream.task(index), watch)
+        learner.fit_task(stream.step(index), watch)
     objected = 0
     for at in range(len(watch.weights) - 1):
         step = (watch.weights[at] - watch.weights[at + 1]) / 0.5
@@ -186,9 +186,9 @@ def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> Non
     for memory_size in (1, 7, 10_000):
         learner = GEM(epochs=1, memory_size=memory_size)
         for index in range(3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
         for index, kept in enumerate(learner.kept_):
-            task = stream.task(index)
+            task = stream.step(index)
             assert len(kept.y) == min(memory_size, len(task.train))
             rows = {
                 tuple(row): int(y)
@@ -200,13 +200,13 @@ def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> Non
 
 
 def test_nodes_are_drawn(stream: TaskStream) -> None:
-    kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.task(0)).kept_[0].x for seed in (0, 1)]  # type: ignore[attr-defined]
+    kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.step(0)).kept_[0].x for seed in (0, 1)]  # type: ignore[attr-defined]
     assert not torch.equal(*kept)
 
 
 def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
     learners = [GEM(epochs=4), FineTune(epochs=4)]
     for learner in learners:
-        learner.fit_task(stream.task(0))
+        learner.fit_task(stream.step(0))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(one, other)

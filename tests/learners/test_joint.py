@@ -11,7 +11,7 @@ from hpn.streams import TaskStream
 def fit(stream: TaskStream, **params: object) -> Joint:
     learner = Joint(**params)  # type: ignore[arg-type]
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index, with_past=True))
+        learner.fit_task(stream.step(index, with_past=True))
     return learner
 
 
@@ -31,8 +31,8 @@ def test_heads(graph: Graph) -> None:
 
 def test_a_lesson_has_the_training_nodes_of_every_task(stream: TaskStream) -> None:
     learner = fit(stream, epochs=1)
-    lesson = learner._lesson(stream.task(2, with_past=True))
-    tasks = [stream.task(index) for index in range(3)]
+    lesson = learner._lesson(stream.step(2, with_past=True))
+    tasks = [stream.step(index) for index in range(3)]
     assert len(lesson.nodes) == sum(len(task.train) for task in tasks)
     own = lesson.x[lesson.nodes[: len(tasks[0].train)]]
     assert torch.equal(own, tasks[0].graph.x[tasks[0].train])
@@ -51,7 +51,7 @@ def test_it_starts_from_scratch_with_every_task(stream: TaskStream) -> None:
     assert not torch.equal(*(one.network_.first.lin.weight for one in (learner, other)))
     for one in (learner, other):
         one.tasks_ = one.tasks_[:2]
-        one.fit_task(stream.task(2, with_past=True))
+        one.fit_task(stream.step(2, with_past=True))
     assert torch.equal(*(one.network_.first.lin.weight for one in (learner, other)))
 
 
@@ -59,7 +59,7 @@ def test_the_data_of_all_tasks_is_stored(graph: Graph) -> None:
     stream, learner = TaskStream(graph), Joint(epochs=1)
     data = 0
     for index in range(3):
-        task = stream.task(index, with_past=True)
+        task = stream.step(index, with_past=True)
         learner.fit_task(task)
         data += task.graph.num_nodes * 12 + task.graph.edge_index.shape[1] * 2 + len(task.train)
         outputs = 2 * (index + 1)
@@ -71,7 +71,7 @@ def test_the_data_of_all_tasks_is_stored(graph: Graph) -> None:
 def test_a_graph_that_stays_in_view_is_stored_once(graph: Graph) -> None:
     stream = TaskStream(graph, edges="seen")
     learner = fit(stream, epochs=1)
-    labels = sum(len(stream.task(index).train) for index in range(3))
+    labels = sum(len(stream.step(index).train) for index in range(3))
     assert learner.num_stored == learner.num_parameters + 300 * 12 + graph.edge_index.numel() + labels
 
 
@@ -82,8 +82,8 @@ def test_sparse_features_count_by_what_they_store(graph: Graph) -> None:
     )
     stream = TaskStream(sparse)
     learner = Joint(epochs=1)
-    learner.fit_task(stream.task(0, with_past=True))
-    task = stream.task(0)
+    learner.fit_task(stream.step(0, with_past=True))
+    task = stream.step(0)
     filled = int((task.graph.x.to_dense() != 0).sum())
     rows = task.graph.num_nodes + 1
     data = 2 * filled + rows + task.graph.edge_index.numel() + len(task.train)

@@ -46,11 +46,11 @@ class Watch(Observer):
         self.losses: list[float] = []
         self.logits: list[Tensor] = []
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         assert isinstance(learner, LwF)
         if progress.done != 2:
             return
-        lesson = learner._lesson(self.stream.task(progress.task))
+        lesson = learner._lesson(self.stream.step(progress.task))
         teacher = learner.teacher_
         self.teachers.append(
             None if teacher is None else {k: v.clone() for k, v in teacher.state_dict().items()}
@@ -69,7 +69,7 @@ def test_the_loss_by_hand(graph: Graph, backbone: Any, scenario: Any, tasks: str
     watch = Watch(stream)
     learner = LwF(backbone=backbone, epochs=4, lr=0.05, dropout=0.0, strength=3.0, temperature=2.0)
     for index in range(3):
-        task, widths = stream.task(index), [len(classes) for classes in stream.classes[: index + 1]]
+        task, widths = stream.step(index), [len(classes) for classes in stream.classes[: index + 1]]
         starts = np.cumsum([0, *widths])
         if index > 0:
             with torch.no_grad():  # the network as it is before the task, so with the old logits only
@@ -97,7 +97,7 @@ def test_the_teacher_is_the_network_before_the_task_and_only_there_while_it_is_l
     watch, learner = Watch(stream), LwF(epochs=4)
     for index in range(3):
         before = {k: v.clone() for k, v in learner.network_.state_dict().items()} if index else {}
-        learner.fit_task(stream.task(index), watch)
+        learner.fit_task(stream.step(index), watch)
         assert learner.teacher_ is None
         assert "teacher" not in learner.state_dict()
         teacher = watch.teachers[index]
@@ -114,15 +114,15 @@ def test_without_strength_it_is_fine_tuning(graph: Graph, scenario: Any, batch_s
     learners = [LwF(strength=0.0, epochs=3, batch_size=batch_size), FineTune(epochs=3, batch_size=batch_size)]
     for learner in learners:
         for index in range(3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(one, other)
 
 
 def test_a_great_strength_keeps_the_old_answers_on_the_new_nodes(stream: TaskStream) -> None:
     def shift(learner: FineTune) -> float:
-        learner.fit_task(stream.task(0))
-        task = stream.task(1)
+        learner.fit_task(stream.step(0))
+        task = stream.step(1)
         adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
         before = learner.network_(task.graph.x, adjacency)[task.train].softmax(dim=1).detach()
         learner.fit_task(task)

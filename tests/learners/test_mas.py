@@ -10,10 +10,10 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import MAS, FineTune, Learner, Observer, Progress
-from hpn.streams import GraphView, Task, TaskStream
+from hpn.streams import GraphView, Step, TaskStream
 
 
-def lonely_task() -> Task:
+def lonely_task() -> Step:
     """Four nodes and no edge: a GCN is a two-layer perceptron here."""
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     nothing = torch.zeros(0, dtype=torch.int64)
@@ -66,9 +66,9 @@ def test_importance_on_a_graph_by_the_whole_graphs_gradients(graph: Graph, backb
     """Three classes then two in one head: the third logit is no output of the second task."""
     stream = TaskStream(graph, tasks="0,1,2;3,4")
     learner = MAS(backbone=backbone, epochs=2, num_samples=1000)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     before = {name: importance.clone() for name, importance in learner.importance_.items()}
-    task = stream.task(1)
+    task = stream.step(1)
     task = replace(task, train=task.train[:12], train_y=task.train_y[:12])
     learner.fit_task(task)
     adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
@@ -84,8 +84,8 @@ def test_importance_on_a_graph_by_the_whole_graphs_gradients(graph: Graph, backb
 
 def test_labels_are_not_used(stream: TaskStream) -> None:
     learner = MAS(epochs=3, num_samples=15)
-    learner.fit_task(stream.task(0))
-    lesson = learner._lesson(stream.task(0)).part(torch.arange(15))
+    learner.fit_task(stream.step(0))
+    lesson = learner._lesson(stream.step(0)).part(torch.arange(15))
     swapped = replace(lesson, target=1 - lesson.target)
     first, second = learner._importance(lesson), learner._importance(swapped)
     for name, importance in first.items():
@@ -98,7 +98,7 @@ class Watch(Observer):
     def __init__(self) -> None:
         self.centers: list[dict[str, Tensor]] = []
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         assert isinstance(learner, MAS)
         if progress.done == 1:
             self.centers.append(dict(learner.center_))
@@ -109,7 +109,7 @@ def test_the_center_is_where_the_last_task_ended(graph: Graph, scenario: Any) ->
     stream, watch = TaskStream(graph, scenario=scenario), Watch()
     learner, ends = MAS(epochs=3, num_samples=3), []
     for index in range(3):
-        learner.fit_task(stream.task(index), watch)
+        learner.fit_task(stream.step(index), watch)
         assert learner.center_ == {}
         ends.append({name: weight.detach().clone() for name, weight in learner.network_.named_parameters()})
     assert watch.centers[0] == {}
@@ -123,17 +123,17 @@ def test_without_strength_it_is_fine_tuning(stream: TaskStream) -> None:
     learners = [MAS(strength=0.0, num_samples=3, epochs=4, dropout=0.0), FineTune(epochs=4, dropout=0.0)]
     for learner in learners:
         for index in range(3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(one, other)
 
 
 def test_a_huge_strength_keeps_the_old_answers(stream: TaskStream) -> None:
     def shift(learner: FineTune) -> Tensor:
-        learner.fit_task(stream.task(0))
-        query, _ = stream.query(task=0, after=0, evaluate="oracle")
+        learner.fit_task(stream.step(0))
+        query, _ = stream.query(step=0, after=0, evaluate="oracle")
         before = learner.predict_scores(query)
-        learner.fit_task(stream.task(1))
+        learner.fit_task(stream.step(1))
         return (learner.predict_scores(query).exp() - before.exp()).abs().mean()
 
     training: dict[str, Any] = {"epochs": 40, "lr": 0.01, "weight_decay": 0.0}

@@ -5,7 +5,7 @@ import torch
 from hpn.datasets import Graph
 from hpn.evaluation import evaluate
 from hpn.learners import NCM
-from hpn.streams import GraphView, Query, Task, TaskStream
+from hpn.streams import GraphView, Query, Step, TaskStream
 
 
 def test_means_by_hand() -> None:
@@ -24,7 +24,7 @@ def test_earlier_means_never_move(graph: Graph) -> None:
     learner = NCM()
     means, rows = [], []
     for index in range(3):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         means.append(learner.means_.clone())
         rows.append(evaluate(learner, stream, after=index, mode="oracle").accuracy)
     assert torch.equal(means[2][:2], means[0])

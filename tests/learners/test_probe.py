@@ -15,20 +15,20 @@ def test_it_is_scikit_learns_classifier_on_smoothed_features(graph: Graph) -> No
         stream = TaskStream(graph, tasks=tasks)
         learner = Probe()
         for index in range(2):
-            task = stream.task(index)
+            task = stream.step(index)
             learner.fit_task(task)
             everyone = np.arange(task.graph.num_nodes)
             features = see(task.graph, learner.normalization).smoothed(learner.hops_[index], everyone)
             reference = LogisticRegression(C=learner.strengths_[index], max_iter=1000)
             reference.fit(features[task.train.numpy()], task.train_y.numpy())
-            query, _ = stream.query(task=index, after=index, evaluate="oracle")
+            query, _ = stream.query(step=index, after=index, evaluate="oracle")
             expected = reference.predict(features[query.nodes.numpy()])
             assert learner.predict(query).tolist() == expected.tolist()
 
 
 def test_hops_and_strength_are_chosen_on_validation_nodes_alone(stream: TaskStream) -> None:
     """Wrong test labels cannot matter, since they are nowhere; wrong validation labels must."""
-    task = stream.task(0)
+    task = stream.step(0)
     right = Probe().fit_task(task)
     flipped = torch.tensor(task.classes)[1 - (task.val_y == task.classes[1]).int()]
     object.__setattr__(task, "val_y", flipped)
@@ -38,12 +38,12 @@ def test_hops_and_strength_are_chosen_on_validation_nodes_alone(stream: TaskStre
 
 
 def test_smoothing_helps_here(stream: TaskStream) -> None:
-    assert Probe().fit_task(stream.task(0)).hops_ != [0]  # type: ignore[attr-defined]
+    assert Probe().fit_task(stream.step(0)).hops_ != [0]  # type: ignore[attr-defined]
 
 
 def test_memory_grows_by_one_classifier_a_task(graph: Graph) -> None:
     stream = TaskStream(graph, tasks="0,1;2,3,4;5")
     learner = Probe()
-    counts = [learner.fit_task(stream.task(index)).num_parameters for index in range(3)]
+    counts = [learner.fit_task(stream.step(index)).num_parameters for index in range(3)]
     d = graph.num_features
     assert np.diff([0, *counts]).tolist() == [d + 1, 3 * (d + 1), 0]

@@ -14,7 +14,7 @@ from hpn.learners import ridge
 from hpn.learners.ridge import Ridge
 from hpn.nn.encoder import STEPS, draw_signs
 from hpn.params import check_space
-from hpn.streams import GraphView, Query, Scenario, Task, TaskStream
+from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 
 PARTITIONS = [
     [(0, 1), (2, 3), (4, 5)],
@@ -24,7 +24,7 @@ PARTITIONS = [
 ]
 
 
-def fit(learner: Ridge, tasks: list[Task]) -> Ridge:
+def fit(learner: Ridge, tasks: list[Step]) -> Ridge:
     for task in tasks:
         learner.fit_task(task)
     return learner
@@ -35,7 +35,7 @@ def encode(learner: Ridge, graph: GraphView, nodes: torch.Tensor) -> np.ndarray:
     return np.concatenate([hidden for _, hidden in learner._encode(graph, nodes)])[:, :-1]
 
 
-def solve_jointly(learner: Ridge, tasks: list[Task]) -> tuple[np.ndarray, np.ndarray]:
+def solve_jointly(learner: Ridge, tasks: list[Step]) -> tuple[np.ndarray, np.ndarray]:
     """Scikit-learn's coefficients and intercepts for all tasks at once, classes in numerical order."""
     rows = np.concatenate([encode(learner, task.graph, task.train) for task in tasks])
     y = torch.cat([task.train_y for task in tasks]).numpy()
@@ -46,14 +46,14 @@ def solve_jointly(learner: Ridge, tasks: list[Task]) -> tuple[np.ndarray, np.nda
     return joint.coef_.T, joint.intercept_
 
 
-def assert_joint(learner: Ridge, tasks: list[Task]) -> None:
+def assert_joint(learner: Ridge, tasks: list[Step]) -> None:
     coefficients, intercepts = solve_jointly(learner, tasks)
     weights = learner.weights_.numpy()[:, np.argsort(learner.classes_)]
     np.testing.assert_allclose(weights[:-1], coefficients, rtol=0, atol=1e-6)
     np.testing.assert_allclose(weights[-1], intercepts, rtol=0, atol=1e-6)
 
 
-def one_view(graph: Graph, partition: list[tuple[int, ...]], scenario: Scenario) -> list[Task]:
+def one_view(graph: Graph, partition: list[tuple[int, ...]], scenario: Scenario) -> list[Step]:
     """Tasks that all show the whole graph, so that only the order of nodes and classes differs."""
     view, nodes = GraphView(graph.x, graph.edge_index), torch.arange(0, graph.num_nodes, 2)
     none = torch.zeros(0, dtype=torch.long)
@@ -88,7 +88,7 @@ def test_every_task_of_a_stream_ends_at_the_joint_solution(
     learner = Ridge(width=60, seed=3)
     seen = []
     for index in range(len(stream)):
-        seen.append(stream.task(index))
+        seen.append(stream.step(index))
         learner.fit_task(seen[-1])
         assert_joint(learner, seen)
 
@@ -114,7 +114,7 @@ def test_random_features_by_hand() -> None:
 
 def test_the_encoder_is_the_seed_and_only_sums_are_kept(graph: Graph) -> None:
     stream = TaskStream(graph, scenario="class")
-    tasks = [stream.task(index) for index in range(len(stream))]
+    tasks = [stream.step(index) for index in range(len(stream))]
     first, again, other = (fit(Ridge(width=50, seed=seed), tasks) for seed in (0, 0, 1))
     assert torch.equal(first.weights_, again.weights_)
     assert not torch.allclose(first.weights_, other.weights_)
@@ -127,8 +127,8 @@ def test_the_encoder_is_the_seed_and_only_sums_are_kept(graph: Graph) -> None:
 @pytest.mark.parametrize("scenario", ["task", "class"])
 def test_scores_are_those_of_the_classes_asked_for(graph: Graph, scenario: Scenario) -> None:
     stream = TaskStream(graph, scenario=scenario)
-    learner = fit(Ridge(width=50), [stream.task(index) for index in range(len(stream))])
-    query, _ = stream.query(task=1, after=2, evaluate="oracle")
+    learner = fit(Ridge(width=50), [stream.step(index) for index in range(len(stream))])
+    query, _ = stream.query(step=1, after=2, evaluate="oracle")
     output = encode(learner, query.graph, query.nodes) @ learner.weights_[:-1].numpy()
     columns = [learner.classes_.index(label) for label in query.classes]
     logits = torch.from_numpy(output + learner.weights_[-1].numpy())[:, columns] / learner.temperature
@@ -181,9 +181,9 @@ def test_sections_of_debian(data_root: Path) -> None:
     if not path.is_file():
         pytest.skip(f"no {path}")
     stream = TaskStream(load_dataset(str(path)), scenario="class")
-    learner = fit(Ridge(), [stream.task(index) for index in range(len(stream))])
+    learner = fit(Ridge(), [stream.step(index) for index in range(len(stream))])
     last = len(stream) - 1
-    query, key = stream.query(task=None, after=last, evaluate="global")
+    query, key = stream.query(step=None, after=last, evaluate="global")
     assert (learner.predict(query) == key.y).float().mean() > 0.78
     accuracy = evaluate(learner, stream, after=last, mode="global").accuracy
     assert sum(accuracy) / len(accuracy) > 78

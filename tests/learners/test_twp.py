@@ -9,14 +9,14 @@ from torch import Tensor
 from hpn.datasets import Graph
 from hpn.learners import TWP, FineTune
 from hpn.learners.consolidation import Weights
-from hpn.streams import GraphView, Task, TaskStream
+from hpn.streams import GraphView, Step, TaskStream
 
 BACKBONES = ["gcn", "gat", "gin"]
 LABELS = torch.tensor([0, 1, 1, 0])
 STEP = 1e-6
 
 
-def small_task() -> Task:
+def small_task() -> Step:
     """Five nodes, four of them to learn from: a triangle, a node hanging on it, and one alone."""
     x = torch.randn(5, 3, generator=torch.Generator().manual_seed(3))
     links = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]])
@@ -25,10 +25,10 @@ def small_task() -> Task:
     return Task(0, (0, 1), "task", view, torch.tensor([0, 4, 2, 3]), LABELS, nothing, nothing)
 
 
-def by_hand(backbone: str, w: Weights, task: Task) -> tuple[Tensor, Tensor]:
+def by_hand(backbone: str, w: Weights, step: Step) -> tuple[Tensor, Tensor]:
     """The loss and what the layers take from the topology, from dense matrices in double precision."""
-    inputs, matrix = task.graph.x.double(), torch.eye(5, dtype=torch.float64)
-    matrix[task.graph.edge_index[1], task.graph.edge_index[0]] = 1
+    inputs, matrix = step.graph.x.double(), torch.eye(5, dtype=torch.float64)
+    matrix[step.graph.edge_index[1], step.graph.edge_index[0]] = 1
     scale = matrix.sum(dim=1).rsqrt()
     topology = torch.zeros((), dtype=torch.float64)
     for layer in ("first", "second"):
@@ -50,7 +50,7 @@ def by_hand(backbone: str, w: Weights, task: Task) -> tuple[Tensor, Tensor]:
             share = logits.masked_fill(matrix[:, :, None] == 0, -torch.inf).softmax(dim=1)
             outputs = torch.einsum("vuk,uko->vko", share, hidden).flatten(1) + w[f"{layer}.bias"]
         inputs = torch.nn.functional.elu(outputs) if backbone == "gat" else outputs.relu()
-    log_p = outputs[task.train].log_softmax(dim=1)
+    log_p = outputs[step.train].log_softmax(dim=1)
     return -log_p[torch.arange(4), LABELS].mean(), topology / 5
 
 
@@ -142,7 +142,7 @@ def test_sparsity_makes_importance_smaller(stream: TaskStream, backbone: Any) ->
     totals = []
     for sparsity in (0.0, 0.01):
         learner = TWP(backbone=backbone, epochs=15, dropout=0.0, sparsity=sparsity, topology_strength=1.0)
-        learner.fit_task(stream.task(0))
+        learner.fit_task(stream.step(0))
         totals.append(sum(float(importance.sum()) for importance in learner.importance_.values()))
     assert totals[1] < totals[0]
 
@@ -159,7 +159,7 @@ def test_without_strength_it_is_fine_tuning(graph: Graph, backbone: Any, scenari
     ]
     for learner in learners:
         for index in range(3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     for weights in zip(*(learner.network_.parameters() for learner in learners), strict=True):
         assert torch.equal(weights[0], weights[2])
         assert torch.equal(weights[1], weights[2])
@@ -170,8 +170,8 @@ def test_logits_that_are_not_allowed_do_no_harm(graph: Graph, backbone: Any) -> 
     """They are minus infinity, which second derivatives could turn into NaN."""
     stream = TaskStream(graph, tasks="0,1,2;3,4")
     learner = TWP(backbone=backbone, epochs=2, sparsity=0.01)
-    learner.fit_task(stream.task(0))
-    learner.fit_task(stream.task(1))
+    learner.fit_task(stream.step(0))
+    learner.fit_task(stream.step(1))
     for name, weight in learner.network_.named_parameters():
         assert bool(torch.isfinite(weight).all()), name
         assert bool(torch.isfinite(learner.importance_[name]).all()), name

@@ -28,7 +28,7 @@ from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
 from hpn.learners.hpn.evidence import BANKS, Plane
 from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
-from hpn.streams.given import read_graph
+from hpn.model.given import read_graph
 from hpn.streams.identity import hash_ids
 
 EVERY = np.arange(300)

@@ -12,7 +12,7 @@ from hpn.datasets import Graph, load_dataset
 from hpn.datasets.sparse import is_sparse
 from hpn.learners import HPN
 from hpn.streams import GraphView, TaskStream
-from hpn.streams import stream as stream_module
+from hpn.streams import cutting as stream_module
 from hpn.streams.views import Edges, FeatureRows
 
 
@@ -41,7 +41,7 @@ def test_views_hold_what_they_should(edges: Edges) -> None:
     stream = TaskStream(graph, edges=edges)
     everything = {tuple(pair) for pair in graph.edge_index.t().tolist()}
     for index in range(len(stream)):
-        task = stream.task(index)
+        task = stream.step(index)
         in_view = {index} if edges == "within" else set(range(index + 1))
         owner = {node: _task_of(stream, int(graph.y[node])) for node in range(graph.num_nodes)}
         nodes = {node for node in owner if owner[node] in in_view}
@@ -63,12 +63,12 @@ def test_oracle_queries(edges: Edges) -> None:
     for after, task in itertools.product(range(3), range(3)):
         if task > after:
             continue
-        query, key = stream.query(task=task, after=after, evaluate="oracle")
+        query, key = stream.query(step=task, after=after, evaluate="oracle")
         assert query.task == task
         assert query.classes == stream.classes[task]
         assert not query.grouped
         assert [int(graph.y[node]) for node in ids(query.graph, query.nodes)] == key.y.tolist()
-        assert edge_set(query.graph) == edge_set(stream.task(task).graph), "the same after any later task"
+        assert edge_set(query.graph) == edge_set(stream.step(task).graph), "the same after any later task"
 
 
 @pytest.mark.parametrize("evaluate", ["global", "grouped"])
@@ -77,7 +77,7 @@ def test_queries_without_the_task(edges: Edges, evaluate: str) -> None:
     graph = tagged()
     stream = TaskStream(graph, edges=edges, scenario="class")
     task = None if evaluate == "global" else 1
-    query, key = stream.query(task=task, after=1, evaluate=evaluate)  # type: ignore[arg-type]
+    query, key = stream.query(step=task, after=1, evaluate=evaluate)  # type: ignore[arg-type]
     assert query.task is None
     assert query.grouped == (evaluate == "grouped")
     assert query.classes == (*stream.classes[0], *stream.classes[1])
@@ -99,14 +99,14 @@ def test_node_numbers_tell_nothing() -> None:
     order = torch.arange(200) // 100  # sorted by class, as users' files often are
     graph = Graph.build("sorted", x=torch.ones(200, 1), links=torch.zeros(2, 0).long(), y=order)
     stream = TaskStream(graph)
-    query, key = stream.query(task=0, after=0, evaluate="oracle")
+    query, key = stream.query(step=0, after=0, evaluate="oracle")
     early = key.y[query.nodes < 100].float().mean()
     assert 0.2 < early < 0.8
 
 
 def test_the_seed_numbers_the_nodes_and_nothing_else_changes() -> None:
     graph = tagged()
-    first, second = TaskStream(graph, seed=0).task(0), TaskStream(graph, seed=1).task(0)
+    first, second = TaskStream(graph, seed=0).step(0), TaskStream(graph, seed=1).step(0)
     assert ids(first.graph) != ids(second.graph)
     assert set(ids(first.graph)) == set(ids(second.graph))
 
@@ -116,9 +116,9 @@ def test_sparse_features_stay_sparse() -> None:
     sparse = Graph.build(
         "sparse", x=graph.x.to_sparse_csr(), links=graph.edge_index, y=graph.y, class_order=range(6)
     )
-    view = TaskStream(sparse).task(0).graph
+    view = TaskStream(sparse).step(0).graph
     assert is_sparse(view.x)
-    assert torch.equal(view.x.to_dense(), TaskStream(graph, tasks=[[0, 1]]).task(0).graph.x)
+    assert torch.equal(view.x.to_dense(), TaskStream(graph, tasks=[[0, 1]]).step(0).graph.x)
 
 
 def test_unlabelled_nodes_and_classes_in_no_task_are_in_no_view() -> None:
@@ -128,7 +128,7 @@ def test_unlabelled_nodes_and_classes_in_no_task_are_in_no_view() -> None:
     stream = TaskStream(
         Graph.build("part", x=graph.x, links=graph.edge_index, y=y), tasks="0,1;2,3", edges="seen"
     )
-    seen = set(ids(stream.task(1).graph))
+    seen = set(ids(stream.step(1).graph))
     assert seen == {node for node in range(6, 60) if node % 6 < 4}
 
 
@@ -143,8 +143,8 @@ def test_description() -> None:
 def views(graph: Graph, edges: Edges) -> list[GraphView]:
     """Views of every kind: of one task, of several, and of several whose edges between tasks are left out."""
     stream = TaskStream(graph, edges=edges, scenario="class", tasks="4,1;0,3;2")
-    asked = [stream.query(task=None, after=after, evaluate="global")[0].graph for after in range(3)]
-    return [stream.task(index).graph for index in range(3)] + asked
+    asked = [stream.query(step=None, after=after, evaluate="global")[0].graph for after in range(3)]
+    return [stream.step(index).graph for index in range(3)] + asked
 
 
 def assert_same_view(one: GraphView, other: GraphView) -> None:
@@ -192,7 +192,7 @@ def test_neighbours_are_in_the_order_of_the_view_whatever_order_they_had(
 ) -> None:
     stream = TaskStream(tagged(), edges=edges)
     stream._index_type = index_type
-    for view in (stream.task(0).graph, stream.query(task=None, after=2, evaluate="global")[0].graph):
+    for view in (stream.step(0).graph, stream.query(step=None, after=2, evaluate="global")[0].graph):
         assert torch.equal(view.edge_index, GraphView(view.x, view.edge_index.flip(1)).edge_index)
         assert edge_set(view) <= {tuple(pair) for pair in tagged().edge_index.t().tolist()}
         assert view.num_edges > 20
@@ -203,7 +203,7 @@ def test_nodes_without_edges_are_in_view(edges_at_once: int, monkeypatch: pytest
     monkeypatch.setattr(stream_module, "EDGES_AT_ONCE", edges_at_once)
     x, y = torch.arange(12.0).unsqueeze(1), torch.arange(12) % 2
     for links in (torch.zeros(2, 0, dtype=torch.long), torch.tensor([[3, 4], [5, 5]])):
-        view = TaskStream(Graph.build("lonely", x=x, links=links, y=y)).task(0).graph
+        view = TaskStream(Graph.build("lonely", x=x, links=links, y=y)).step(0).graph
         assert sorted(ids(view)) == list(range(12))
         assert len(view.indptr) == 13
         assert view.num_edges == links.shape[1]
@@ -233,8 +233,8 @@ def test_a_run_does_not_depend_on_where_features_are(name: str, monkeypatch: pyt
         monkeypatch.setattr(stream_module, "COPIED", most)
         stream, learner = TaskStream(graph, edges="seen"), HPN(**RUNS[name])
         for index in range(2):
-            learner.fit_task(stream.task(index))
-        queries = [stream.query(task=task, after=1, evaluate="oracle")[0] for task in range(2)]
+            learner.fit_task(stream.step(index))
+        queries = [stream.query(step=task, after=1, evaluate="oracle")[0] for task in range(2)]
         assert isinstance(queries[0].graph.features, Tensor) == (most > 0)
         state = tensors(learner.state_dict())
         assert len(state) > 5

@@ -15,7 +15,7 @@ from hpn.datasets.sparse import stack_rows
 from hpn.evaluation import evaluate
 from hpn.learners import Learner, Observer
 from hpn.learners.base import State
-from hpn.streams import GraphView, Query, Task, TaskStream, stack_graphs
+from hpn.streams import GraphView, Query, Step, TaskStream, stack_graphs
 from hpn.streams.views import FeatureRows, gather_rows
 
 
@@ -45,8 +45,8 @@ class Cheat(Learner):
     def num_parameters(self) -> int:
         return 0
 
-    def _learn(self, task: Task, observer: Observer) -> None:
-        self.views = [*getattr(self, "views", []), task]
+    def _learn(self, step: Step, observer: Observer) -> None:
+        self.views = [*getattr(self, "views", []), step]
 
     def _scores(self, query: Query) -> Tensor:
         for word in ("y", "labels", "key", "answers", "train_y", "test", "stream", "_graph"):
@@ -78,7 +78,7 @@ def test_nothing_of_a_later_task_and_no_label_of_a_query(secret: Graph, edges: A
     stream = TaskStream(secret, edges=edges, scenario=scenario)  # type: ignore[arg-type]
     cheat = Cheat()
     for after in range(len(stream)):
-        cheat.fit_task(stream.task(after))
+        cheat.fit_task(stream.step(after))
         evaluate(cheat, stream, after=after, mode=mode)
         later = {float(1000 + n) for n in range(120) if int(secret.y[n]) in _later(stream, after)}
         for thing in (cheat.views[-1], *cheat.queries):
@@ -95,8 +95,8 @@ def _later(stream: TaskStream, after: int) -> set[int]:
 
 def test_a_task_has_no_label_of_a_test_node(secret: Graph) -> None:
     stream = TaskStream(secret)
-    task = stream.task(0)
-    query, key = stream.query(task=0, after=0, evaluate="oracle")
+    task = stream.step(0)
+    query, key = stream.query(step=0, after=0, evaluate="oracle")
     labelled = {*task.train.tolist(), *task.val.tolist()}
     assert not labelled.intersection(query.nodes.tolist())
     num_labels = len(task.train_y) + len(task.val_y)
@@ -107,14 +107,14 @@ def test_a_task_has_no_label_of_a_test_node(secret: Graph) -> None:
 
 def test_only_learners_that_declare_it_see_the_past(secret: Graph) -> None:
     stream = TaskStream(secret)
-    assert stream.task(2).past == ()
-    assert [task.index for task in stream.task(2, with_past=True).past] == [0, 1]
+    assert stream.step(2).past == ()
+    assert [task.index for task in stream.step(2, with_past=True).past] == [0, 1]
 
 
 def test_views_cannot_be_given_new_attributes(secret: Graph) -> None:
     stream = TaskStream(secret)
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
-    for thing in (query, query.graph, stream.task(0)):
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
+    for thing in (query, query.graph, stream.step(0)):
         with pytest.raises((AttributeError, TypeError)):
             object.__setattr__(thing, "smuggled", 1)
 

@@ -41,7 +41,7 @@ def study_all(
 ) -> RetentionReport:
     study = RetentionStudy(learner, stream)
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         between(index)
         study.after_task(index)
     return study.report()
@@ -49,7 +49,7 @@ def study_all(
 
 def ask(learner: PaperHPN, stream: TaskStream, task: int) -> tuple[np.ndarray, np.ndarray]:
     """Representations and answers of all nodes of a task in a stream without edges between tasks."""
-    graph = stream.task(task).graph
+    graph = stream.step(task).graph
     query = Query(graph, torch.arange(graph.num_nodes), stream.classes[task], task=task)
     represented = learner.represent(query)
     assert represented is not None
@@ -233,7 +233,7 @@ def test_the_same_answers_are_no_proof_without_a_certificate_nor_the_other_way_r
 
 def test_the_theorem_is_checked_with_the_extractors_after_the_second_task() -> None:
     learner, stream = PaperHPN(**BRIEF), TaskStream(make_graph())
-    expected, features = [], [stream.task(index).graph.x.double().numpy() for index in range(3)]
+    expected, features = [], [stream.step(index).graph.x.double().numpy() for index in range(3)]
 
     def note(index: int) -> None:
         if index > 0:
@@ -288,7 +288,7 @@ def test_prototypes_are_touched_although_the_condition_is_met(num_extractors: in
 def test_edges_to_earlier_tasks_void_the_proof() -> None:
     stream = TaskStream(make_graph(scale=1000.0), edges="seen")
     report = study_all(PaperHPN(**BRIEF), stream)
-    x = [TaskStream(make_graph(scale=1000.0)).task(index).graph.x.double() for index in range(3)]
+    x = [TaskStream(make_graph(scale=1000.0)).step(index).graph.x.double() for index in range(3)]
     for index, condition in enumerate(report.theorem):
         assert condition.distance == pytest.approx(float(torch.cdist(x[index], x[index + 1]).min()))
         assert condition.threshold < condition.right_proved
@@ -340,7 +340,7 @@ def test_the_study_changes_nothing() -> None:
         stream, watched, alone = TaskStream(make_graph()), PaperHPN(**params), PaperHPN(**params)
         study_all(watched, stream)
         for index in range(3):
-            alone.fit_task(stream.task(index))
+            alone.fit_task(stream.step(index))
         for name, tensor in alone.network_.state_dict().items():
             assert torch.equal(tensor, watched.network_.state_dict()[name]), name
         assert watched.certificates_ == alone.certificates_
@@ -355,13 +355,13 @@ def test_a_single_task_has_nothing_to_forget() -> None:
 def test_tasks_out_of_order() -> None:
     stream, learner = TaskStream(make_graph(), tasks=[[0, 1], [2, 3]]), PaperHPN(**BRIEF)
     study = RetentionStudy(learner, stream)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     with pytest.raises(ConfigError, match="task 1 is out of order: task 0 is next"):
         study.after_task(1)
     study.after_task(0)
     with pytest.raises(ConfigError, match="task 0 is out of order: task 1 is next"):
         study.after_task(0)
-    learner.fit_task(stream.task(1))
+    learner.fit_task(stream.step(1))
     study.after_task(1)
     with pytest.raises(ConfigError, match="there is no task left"):
         study.after_task(2)
@@ -370,7 +370,7 @@ def test_tasks_out_of_order() -> None:
 
 def test_a_learner_without_representations(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, learner = TaskStream(make_graph()), PaperHPN(**BRIEF)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     monkeypatch.setattr(learner, "represent", lambda query: None)
     with pytest.raises(ConfigError, match="no representation of task 0"):
         RetentionStudy(learner, stream).after_task(0)

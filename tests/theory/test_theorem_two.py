@@ -271,9 +271,9 @@ def test_the_papers_numbers_cannot_satisfy_it_on_cora(data_root: Path) -> None:
         pytest.skip(f"no Cora in {data_root}")
     stream = TaskStream(load_dataset("cora", data_root=data_root))
     learner = HPN(preset="paper", epochs=1, warmup_epochs=1)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     threshold = learner.threshold_atomic
-    x_before, x_after = (stream.task(index).graph.x for index in (0, 1))
+    x_before, x_after = (stream.step(index).graph.x for index in (0, 1))
     condition = check_theorem_two(learner.network_, threshold, x_before, x_after)
     assert (condition.num_features, condition.dim) == (1433, 16)
     assert condition.distance > 0

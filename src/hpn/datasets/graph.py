@@ -56,6 +56,9 @@ class Graph:
         feature_names: What it calls the features; ``None``: their positions.
         column_kinds: How each feature column of a table was read: ``number``, ``boolean``, ``category`` or
             ``text``, in the order of the features; ``None`` if the source is not a table.
+        node_time: When each node arrived ``[num_nodes]``, int64; ``None``: unknown.
+        y_by_time: Class of each node at each of the times, in order ``[num_times, num_nodes]``; ``None``: they
+            never changed.
         notes: What was done while reading, one line each, for people. Neither ids, names, kinds nor notes are
             part of the fingerprint.
     """
@@ -73,6 +76,8 @@ class Graph:
     node_ids: Ids | None = None
     feature_names: tuple[str, ...] | None = None
     column_kinds: dict[str, str] | None = None
+    node_time: Tensor | None = None
+    y_by_time: Tensor | None = None
     notes: tuple[str, ...] = ()
     # Not an argument, so that `replace` drops it.
     _fingerprint: str | None = field(default=None, init=False, repr=False)

@@ -76,5 +76,5 @@ class _Steps(Observer):
         self._watcher = watcher
         self._seed = seed
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
-        self._watcher.step_finished(self._seed, progress)
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
+        self._watcher.epoch_finished(self._seed, progress)

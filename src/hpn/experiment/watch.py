@@ -18,10 +18,10 @@ class Watcher:
     def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
         """The folder, if there is one, is open."""
 
-    def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
-        """A seed begins, or goes on at ``first_task`` after ``first_step`` steps of it."""
+    def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
+        """A seed begins, or goes on at ``first_task`` after ``first_epoch`` steps of it."""
 
-    def step_finished(self, seed: int, progress: Progress) -> None:
+    def epoch_finished(self, seed: int, progress: Progress) -> None:
         """An epoch, or whatever the learner counts, is done."""
 
     def task_finished(self, seed: int, task: int, row: Row) -> None:

@@ -14,7 +14,7 @@ from hpn.errors import ConfigError, DataError, NotFittedError
 from hpn.learners.observer import Observer, Progress
 from hpn.nn.device import CPU, choose_device, generator_states, own_generator, to_cpu
 from hpn.params import SearchChoice, declared_params, resolve_params
-from hpn.streams import Classes, Query, Scenario, Task
+from hpn.streams import Classes, Query, Scenario, Step
 
 State = dict[str, Any]
 
@@ -38,17 +38,17 @@ class Learner(ABC):
 
     Attributes:
         device: Where it computes; see :meth:`to`.
-        tasks_: Classes of each task learned so far, in order.
+        tasks_: Classes of each step learned so far, in order.
         scenario_: ``task`` or ``class``.
         num_features_: Features a node has.
-        in_progress_: Whether the last task is only partly learned (between two steps).
+        in_progress_: Whether the last step is only partly learned (between two epochs).
     """
 
     sees_past: ClassVar[bool] = False
     """Whether earlier tasks are shown again: joint training, which is no continual learning."""
 
-    repeats_classes: ClassVar[bool] = False
-    """Whether a class may come again in a later task; a stream never does that."""
+    needs_tasks: ClassVar[bool] = False
+    """Whether every step must be a task, with classes that no other step has."""
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {}
     """What ``hpn tune`` searches, by hyper-parameter."""
@@ -106,17 +106,19 @@ class Learner(ABC):
         """Every class seen so far, in order of arrival."""
         return tuple(dict.fromkeys(label for task in self.tasks_ for label in task))
 
-    def fit_task(self, task: Task, observer: Observer | None = None) -> Learner:
-        """Learn the next task, or go on with one whose state was loaded between two steps.
+    def fit_task(self, step: Step, observer: Observer | None = None) -> Learner:
+        """Learn the next step of a stream, or resume one whose state was loaded between two epochs.
 
         Raises:
-            ConfigError: If a hyper-parameter is out of range or the task is not the next one.
-            DataError: If its nodes have other features than those of earlier tasks.
+            ConfigError: If a hyper-parameter is out of range, the step is not the next one, or it is not a
+                task and the learner needs tasks.
+            DataError: If its nodes have other features than those of earlier steps.
         """
-        resolve_params(type(self), self.get_params(), owner=type(self).__name__)
-        self._arrive(task)
+        if not hasattr(self, "tasks_"):
+            resolve_params(type(self), self.get_params(), owner=type(self).__name__)
+        self._arrive(step)
         with self._own_random():
-            self._learn(task, observer or Observer())
+            self._learn(step, observer or Observer())
         self.in_progress_ = False
         return self
 
@@ -206,7 +208,7 @@ class Learner(ABC):
         return None
 
     @abstractmethod
-    def _learn(self, task: Task, observer: Observer) -> None:
+    def _learn(self, step: Step, observer: Observer) -> None:
         """Learn ``task``, the last of ``tasks_``; under the learner's own random generator."""
 
     @abstractmethod
@@ -240,29 +242,31 @@ class Learner(ABC):
                 return [task.index(label) for label in classes]
         raise ConfigError("a head shared by all tasks cannot answer unless the task is given")
 
-    def _step_done(self, observer: Observer, progress: Progress) -> None:
+    def _epoch_done(self, observer: Observer, progress: Progress) -> None:
         """Tell the observer, with the random state as it is now."""
         self._keep_random()
-        observer.after_step(self, progress)
+        observer.after_epoch(self, progress)
 
-    def _arrive(self, task: Task) -> None:
+    def _arrive(self, step: Step) -> None:
         known = getattr(self, "tasks_", [])
-        if known and self.in_progress_ and task.index == len(known) - 1:
+        if known and self.in_progress_ and step.index == len(known) - 1:
             return  # going on with it
-        if task.index != len(known):
-            raise ConfigError(f"expected task {len(known)} next, got task {task.index}")
-        if known and task.graph.num_features != self.num_features_:
+        if step.index != len(known):
+            raise ConfigError(f"expected task {len(known)} next, got task {step.index}")
+        if known and step.graph.num_features != self.num_features_:
             raise DataError(
-                f"task {task.index} has {task.graph.num_features} features a node, "
+                f"task {step.index} has {step.graph.num_features} features a node, "
                 f"earlier tasks had {self.num_features_}"
             )
-        repeated = {label for earlier in known for label in earlier}.intersection(task.classes)
-        if repeated and not self.repeats_classes:
-            raise ConfigError(f"task {task.index} repeats class {min(repeated)} of an earlier task")
+        if self.needs_tasks and not step.is_task:
+            raise ConfigError(f"{type(self).__name__} needs tasks: steps with classes that no other step has")
+        repeated = {label for earlier in known for label in earlier}.intersection(step.classes)
+        if repeated and step.is_task:
+            raise ConfigError(f"task {step.index} repeats class {min(repeated)} of an earlier task")
         if not known:
-            self.scenario_ = task.scenario
-            self.num_features_ = task.graph.num_features
-        self.tasks_ = [*known, task.classes]
+            self.scenario_ = step.scenario
+            self.num_features_ = step.graph.num_features
+        self.tasks_ = [*known, step.classes]
         self.in_progress_ = True
 
     @contextlib.contextmanager

@@ -28,7 +28,7 @@ from hpn.learners.base import State
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.params import LogRange, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 Weights = dict[str, Tensor]
 """A tensor for each parameter of the network, by name."""
@@ -63,9 +63,9 @@ class Consolidation(FineTune):
     def _importance(self, lesson: Lesson) -> Weights:
         """How much the task just learned depends on each weight (Ω_t)."""
 
-    def _begin(self, task: Task) -> None:
-        super()._begin(task)
-        if task.index == 0:
+    def _begin(self, step: Step) -> None:
+        super()._begin(step)
+        if step.index == 0:
             self.importance_, self.center_ = {}, {}
         weights = self._weights()
         self.importance_ = {
@@ -85,7 +85,7 @@ class Consolidation(FineTune):
         ]
         return torch.stack(parts).sum() if parts else torch.zeros((), device=self.device)
 
-    def _end(self, task: Task, lesson: Lesson) -> None:
+    def _end(self, step: Step, lesson: Lesson) -> None:
         weights, new = self._weights(), self._importance(lesson)
         for name, importance in new.items():
             before = self.importance_.get(name, torch.zeros_like(importance))

@@ -26,7 +26,7 @@ from hpn.learners.replay import Replay
 from hpn.nn.encoder import Features
 from hpn.nn.subgraphs import take_rows
 from hpn.params import OneOf, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 
 class ERGNN(Replay):
@@ -78,7 +78,7 @@ class ERGNN(Replay):
         share = count / (len(batch) + count) if self.new_share is None else self.new_share
         return share * loss + (1 - share) * old / count
 
-    def _choose(self, task: Task, lesson: Lesson) -> Tensor:
+    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
         if self.selection == "influence":
             rank = self._influence(lesson)
         elif self.selection == "mean":

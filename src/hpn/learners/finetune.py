@@ -21,7 +21,7 @@ from hpn.learners.lesson import Lesson
 from hpn.nn import Adjacency, Backbone, SubgraphCutter, grow_outputs, make_backbone
 from hpn.nn.device import CPU, move_features
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import Classes, GraphView, Query, Task, stack_graphs
+from hpn.streams import Classes, GraphView, Query, Step, stack_graphs
 
 
 class FineTune(Learner):
@@ -50,8 +50,8 @@ class FineTune(Learner):
         >>> from hpn.datasets import load_dataset
         >>> from hpn.streams import TaskStream
         >>> stream = TaskStream(load_dataset("digits"))
-        >>> learner = FineTune(epochs=30).fit_task(stream.task(0))
-        >>> query, key = stream.query(task=0, after=0, evaluate="oracle")
+        >>> learner = FineTune(epochs=30).fit_task(stream.step(0))
+        >>> query, key = stream.query(step=0, after=0, evaluate="oracle")
         >>> (learner.predict(query) == key.y).float().mean() > 0.9
         tensor(True)
     """
@@ -96,25 +96,25 @@ class FineTune(Learner):
         """Weights of the network."""
         return sum(parameter.numel() for parameter in self.network_.parameters())
 
-    def _learn(self, task: Task, observer: Observer) -> None:
+    def _learn(self, step: Step, observer: Observer) -> None:
         if not self._is_resumed():
-            self._begin(task)
-        lesson = self._lesson(task)
-        self._recall(task)
+            self._begin(step)
+        lesson = self._lesson(step)
+        self._recall(step)
         self.network_.train()
         while self.epoch_ < self.epochs:
             loss = self._train_epoch(lesson)
             self.epoch_ += 1
-            self._step_done(observer, Progress(task.index, self.epoch_, self.epochs, {"loss": loss}))
+            self._epoch_done(observer, Progress(step.index, self.epoch_, self.epochs, {"loss": loss}))
         self.network_.eval()
-        self._end(task, lesson)
+        self._end(step, lesson)
         self.epoch_ = 0
         del self._optimizer
 
     def _is_resumed(self) -> bool:
         return hasattr(self, "_optimizer")
 
-    def _begin(self, task: Task) -> None:
+    def _begin(self, step: Step) -> None:
         """Set up for a new task: make or widen the network, start a fresh optimiser."""
         outputs = self._num_outputs()
         if not hasattr(self, "network_"):
@@ -124,17 +124,17 @@ class FineTune(Learner):
         self._optimizer = self._new_optimizer()
         self.epoch_ = 0
 
-    def _recall(self, task: Task) -> None:
+    def _recall(self, step: Step) -> None:
         """Make ready what was kept of earlier tasks; also after an interruption."""
 
-    def _end(self, task: Task, lesson: Lesson) -> None:
+    def _end(self, step: Step, lesson: Lesson) -> None:
         """Keep what later tasks will need of this one; the network is in evaluation mode."""
 
-    def _lesson(self, task: Task) -> Lesson:
+    def _lesson(self, step: Step) -> Lesson:
         """What an epoch goes over."""
-        return self._make_lesson([task])
+        return self._make_lesson([step])
 
-    def _make_lesson(self, tasks: Sequence[Task]) -> Lesson:
+    def _make_lesson(self, tasks: Sequence[Step]) -> Lesson:
         graph, starts = stack_graphs([task.graph for task in tasks])
         nodes = torch.cat([task.train + at for task, at in zip(tasks, starts, strict=True)])
         marks = [self._mark(task.train_y, task.classes) for task in tasks]

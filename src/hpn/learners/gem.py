@@ -33,7 +33,7 @@ from hpn.learners.lesson import Lesson
 from hpn.learners.replay import Replay
 from hpn.nn.device import CPU
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 
 def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
@@ -111,7 +111,7 @@ class GEM(Replay):
         self.memory_size = memory_size
         self.margin = margin
 
-    def _choose(self, task: Task, lesson: Lesson) -> Tensor:
+    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
         return torch.randperm(len(lesson), device=CPU)[: self.memory_size]
 
     def _backward(self, loss: Tensor) -> None:

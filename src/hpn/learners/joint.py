@@ -15,7 +15,7 @@ from hpn.learners.base import State
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.params import OneOf, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 
 class Joint(FineTune):
@@ -54,16 +54,16 @@ class Joint(FineTune):
     def _has_shared_head(self) -> bool:
         return self.scenario_ == "task" and self.head == "shared"
 
-    def _begin(self, task: Task) -> None:
-        seen = [*task.past, task]
-        graphs = [part.graph for part in seen] if task.edges == "within" else [task.graph]
+    def _begin(self, step: Step) -> None:
+        seen = [*step.past, step]
+        graphs = [part.graph for part in seen] if step.edges == "within" else [step.graph]
         labels = sum(len(part.train_y) for part in seen)
         self.data_numbers_ = sum(graph.num_numbers for graph in graphs) + labels
         self.network_ = self._new_network(self._num_outputs())
-        super()._begin(task)
+        super()._begin(step)
 
-    def _lesson(self, task: Task) -> Lesson:
-        return self._make_lesson([*task.past, task])
+    def _lesson(self, step: Step) -> Lesson:
+        return self._make_lesson([*step.past, step])
 
     def _state(self) -> State:
         return {**super()._state(), "data_numbers": self.data_numbers_}

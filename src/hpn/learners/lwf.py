@@ -27,7 +27,7 @@ from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.nn import Backbone
 from hpn.params import LogRange, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
@@ -72,9 +72,9 @@ class LwF(FineTune):
         self.strength = strength
         self.temperature = temperature
 
-    def _begin(self, task: Task) -> None:
-        super()._begin(task)
-        self.teacher_ = self._copy(self.network_.state_dict()) if task.index > 0 else None
+    def _begin(self, step: Step) -> None:
+        super()._begin(step)
+        self.teacher_ = self._copy(self.network_.state_dict()) if step.index > 0 else None
 
     def _loss(self, batch: Lesson) -> Tensor:
         if self.teacher_ is None:
@@ -95,7 +95,7 @@ class LwF(FineTune):
             return [list(range(max(len(task) for task in self.tasks_[:-1])))]
         return [self._columns(task) for task in self.tasks_[:-1]]
 
-    def _end(self, task: Task, lesson: Lesson) -> None:
+    def _end(self, step: Step, lesson: Lesson) -> None:
         self.teacher_ = None
 
     def _state(self) -> State:

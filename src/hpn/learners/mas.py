@@ -19,7 +19,7 @@ from hpn.learners.consolidation import Consolidation, Weights, add_scaled
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.params import LogRange, SearchChoice
-from hpn.streams import Task
+from hpn.streams import Step
 
 
 class MAS(Consolidation):
@@ -50,8 +50,8 @@ class MAS(Consolidation):
         super().__init__(strength=strength, **training)
         self.num_samples = num_samples
 
-    def _begin(self, task: Task) -> None:
-        super()._begin(task)
+    def _begin(self, step: Step) -> None:
+        super()._begin(step)
         self.center_ = self._weights() if self.importance_ else {}
 
     def _importance(self, lesson: Lesson) -> Weights:
@@ -64,6 +64,6 @@ class MAS(Consolidation):
             importance = add_scaled(importance, sizes, 1 / len(singles))
         return importance
 
-    def _end(self, task: Task, lesson: Lesson) -> None:
-        super()._end(task, lesson)
+    def _end(self, step: Step, lesson: Lesson) -> None:
+        super()._end(step, lesson)
         self.center_ = {}  # they are the network's own weights until the next task begins

@@ -18,7 +18,7 @@ from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features, Slots, see
 from hpn.nn.smoothing import Normalization
-from hpn.streams import Query, Task
+from hpn.streams import Query, Step
 
 DEFAULT_HOPS = 2
 
@@ -62,27 +62,27 @@ class NCM(Learner):
         """Entries of the means."""
         return self.means_.numel()
 
-    def _learn(self, task: Task, observer: Observer) -> None:
-        first = task.index == 0
-        slots = see(task.graph, self.normalization)
+    def _learn(self, step: Step, observer: Observer) -> None:
+        first = step.index == 0
+        slots = see(step.graph, self.normalization)
         if first:
             self.means_ = torch.zeros(0, self.num_features_, device=CPU)
-            self.hops_ = self._choose_hops(slots, task)
-        means = _class_means(slots, self.hops_, task)
+            self.hops_ = self._choose_hops(slots, step)
+        means = _class_means(slots, self.hops_, step)
         self.means_ = torch.cat([self.means_, means])
         self.in_progress_ = False
-        self._step_done(observer, Progress(task.index, 1, 1))
+        self._epoch_done(observer, Progress(step.index, 1, 1))
 
-    def _choose_hops(self, slots: Slots, task: Task) -> int:
+    def _choose_hops(self, slots: Slots, step: Step) -> int:
         """Fewest hops with the best accuracy on validation nodes."""
-        if len(task.val) == 0 or len(task.classes) == 1:
+        if len(step.val) == 0 or len(step.classes) == 1:
             return min(DEFAULT_HOPS, self.max_hops)
-        order = torch.tensor(task.classes, device=CPU)
-        val = task.val.numpy()
+        order = torch.tensor(step.classes, device=CPU)
+        val = step.val.numpy()
         accuracies = []
         for hop in range(self.max_hops + 1):
-            cosine = _cosine(slots.smoothed(hop, val), _class_means(slots, hop, task))
-            accuracies.append((order[cosine.argmax(dim=1)] == task.val_y).float().mean().item())
+            cosine = _cosine(slots.smoothed(hop, val), _class_means(slots, hop, step))
+            accuracies.append((order[cosine.argmax(dim=1)] == step.val_y).float().mean().item())
         return int(np.argmax(accuracies))
 
     def _scores(self, query: Query) -> Tensor:
@@ -100,11 +100,11 @@ class NCM(Learner):
         self.hops_ = state["hops"]
 
 
-def _class_means(slots: Slots, hop: int, task: Task) -> Tensor:
+def _class_means(slots: Slots, hop: int, step: Step) -> Tensor:
     """Unit mean of the training nodes of each class."""
     means = []
-    for label in task.classes:
-        members = task.train[task.train_y == label].numpy()
+    for label in step.classes:
+        members = step.train[step.train_y == label].numpy()
         means.append(np.asarray(slots.smoothed(hop, members).mean(axis=0)).ravel())
     return _unit(torch.from_numpy(np.stack(means)).float())
 

@@ -23,5 +23,5 @@ class Progress:
 class Observer:
     """Watches a learner; progress bars, logs and checkpoints are observers. It never changes learning."""
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         """Called when a step is finished and the learner's ``state_dict`` is complete."""

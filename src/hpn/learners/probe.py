@@ -21,7 +21,7 @@ from hpn.learners.base import Learner, Observer, Progress, State
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features, see
 from hpn.nn.smoothing import Normalization
-from hpn.streams import Query, Task
+from hpn.streams import Query, Step
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 DEFAULT_HOPS, DEFAULT_STRENGTH = 2, 10.0
@@ -70,25 +70,25 @@ class Probe(Learner):
         """Weights and biases of all classifiers."""
         return sum(tensor.numel() for tensor in (*self.weights_, *self.biases_))
 
-    def _learn(self, task: Task, observer: Observer) -> None:
-        if task.index == 0:
+    def _learn(self, step: Step, observer: Observer) -> None:
+        if step.index == 0:
             self.weights_, self.biases_, self.hops_, self.strengths_ = [], [], [], []
-        train, val = task.train.numpy(), task.val.numpy()
+        train, val = step.train.numpy(), step.val.numpy()
         best: tuple[tuple[float, float], Any, int, float] | None = None
-        slots = see(task.graph, self.normalization)
+        slots = see(step.graph, self.normalization)
         for hops in range(self.max_hops + 1):
             x, x_val = slots.smoothed(hops, train), slots.smoothed(hops, val)
-            for strength in STRENGTHS if len(task.classes) > 1 else ():
+            for strength in STRENGTHS if len(step.classes) > 1 else ():
                 if len(val) == 0 and (hops, strength) != (DEFAULT_HOPS, DEFAULT_STRENGTH):
                     continue
-                model = self._fit_classifier(x, task.train_y.numpy(), strength)
-                score = _validate(model, x_val, task.val_y.numpy())
+                model = self._fit_classifier(x, step.train_y.numpy(), strength)
+                score = _validate(model, x_val, step.val_y.numpy())
                 if best is None or score > best[0]:
                     best = (score, model, hops, strength)
-        self._keep(task, best)
+        self._keep(step, best)
         metrics = {"val_accuracy": best[0][0]} if best and len(val) else {}
         self.in_progress_ = False
-        self._step_done(observer, Progress(task.index, 1, 1, metrics))
+        self._epoch_done(observer, Progress(step.index, 1, 1, metrics))
 
     def _fit_classifier(self, features: Features, y: np.ndarray, strength: float) -> Any:
         from sklearn.exceptions import ConvergenceWarning
@@ -98,7 +98,7 @@ class Probe(Learner):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return LogisticRegression(C=strength, max_iter=self.max_iter).fit(features, y)
 
-    def _keep(self, task: Task, best: tuple[Any, Any, int, float] | None) -> None:
+    def _keep(self, step: Step, best: tuple[Any, Any, int, float] | None) -> None:
         if best is None:  # one class: nothing to tell apart
             weight, bias, hops, strength = (
                 torch.zeros(0, self.num_features_, device=CPU),
@@ -109,9 +109,9 @@ class Probe(Learner):
         else:
             _, model, hops, strength = best
             # Scikit-learn sorts the classes; rows follow the task's order.
-            order = [list(model.classes_).index(label) for label in task.classes]
+            order = [list(model.classes_).index(label) for label in step.classes]
             weight, bias = torch.from_numpy(model.coef_).float(), torch.from_numpy(model.intercept_)
-            if len(task.classes) > 2:
+            if len(step.classes) > 2:
                 weight, bias = weight[order], bias[order]
             elif order == [1, 0]:
                 weight, bias = -weight, -bias

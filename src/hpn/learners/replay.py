@@ -19,7 +19,7 @@ from hpn.learners.base import State
 from hpn.learners.finetune import FineTune
 from hpn.learners.lesson import Lesson
 from hpn.nn.device import CPU
-from hpn.streams import GraphView, Task
+from hpn.streams import GraphView, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +37,22 @@ class Kept:
     ids: Tensor | None = None
 
     @classmethod
-    def of(cls, task: Task, chosen: Tensor) -> Kept:
+    def of(cls, step: Step, chosen: Tensor) -> Kept:
         """Keep the training nodes at positions ``chosen`` of ``task.train``."""
-        nodes, y = task.train[chosen], task.train_y[chosen]
-        if task.edges == "seen":
-            return cls(y, ids=task.graph.ids[nodes])
-        return cls(y, x=task.graph.take(nodes))
+        nodes, y = step.train[chosen], step.train_y[chosen]
+        if step.edges == "seen":
+            return cls(y, ids=step.graph.ids[nodes])
+        return cls(y, x=step.graph.take(nodes))
 
-    def find(self, task: Task) -> tuple[GraphView, Tensor]:
+    def find(self, step: Step) -> tuple[GraphView, Tensor]:
         """The graph to see them in while ``task`` is learned, and where they are in it."""
         if self.x is not None:
             return _unlinked(self.x), torch.arange(len(self.y), device=CPU)
         assert self.ids is not None  # noqa: S101  (either features are kept, or ids)
-        if not bool(torch.isin(self.ids, task.graph.ids).all()):
-            raise DataError(f"nodes of earlier tasks are not in the graph of task {task.index}")
-        ordered, order = task.graph.ids.sort()
-        return task.graph, order[torch.searchsorted(ordered, self.ids)]
+        if not bool(torch.isin(self.ids, step.graph.ids).all()):
+            raise DataError(f"nodes of earlier tasks are not in the graph of task {step.index}")
+        ordered, order = step.graph.ids.sort()
+        return step.graph, order[torch.searchsorted(ordered, self.ids)]
 
     def to_state(self) -> State:
         """As plain tensors."""
@@ -96,25 +96,25 @@ class Replay(FineTune):
     kept_: list[Kept]
     _memories: list[Lesson]
 
-    def _choose(self, task: Task, lesson: Lesson) -> Tensor:
+    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
         """Positions in ``task.train`` of the nodes to keep."""
         raise NotImplementedError
 
-    def _begin(self, task: Task) -> None:
-        super()._begin(task)
-        if task.index == 0:
+    def _begin(self, step: Step) -> None:
+        super()._begin(step)
+        if step.index == 0:
             self.kept_ = []
 
-    def _recall(self, task: Task) -> None:
+    def _recall(self, step: Step) -> None:
         """Make a lesson of what was kept of each earlier task."""
         self._memories = []
         for classes, kept in zip(self.tasks_, self.kept_, strict=False):
-            graph, nodes = kept.find(task)
+            graph, nodes = kept.find(step)
             target, allowed = self._mark(kept.y, classes)
             self._memories.append(self._lesson_about(graph, nodes, target=target, allowed=allowed))
 
-    def _end(self, task: Task, lesson: Lesson) -> None:
-        self.kept_ = [*self.kept_, Kept.of(task, self._choose(task, lesson))]
+    def _end(self, step: Step, lesson: Lesson) -> None:
+        self.kept_ = [*self.kept_, Kept.of(step, self._choose(step, lesson))]
         del self._memories
 
     def _state(self) -> State:

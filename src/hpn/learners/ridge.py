@@ -28,7 +28,7 @@ from hpn.nn.device import CPU
 from hpn.nn.encoder import see
 from hpn.nn.smoothing import Normalization
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import GraphView, Query, Task
+from hpn.streams import GraphView, Query, Step
 
 ROWS_AT_ONCE = 1024
 """Nodes encoded at a time, which bounds memory."""
@@ -70,8 +70,8 @@ class Ridge(Learner):
         >>> stream = TaskStream(load_dataset("digits"), scenario="class")
         >>> learner = Ridge(width=200)
         >>> for index in range(len(stream)):
-        ...     _ = learner.fit_task(stream.task(index))
-        >>> query, key = stream.query(task=None, after=4, evaluate="global")
+        ...     _ = learner.fit_task(stream.step(index))
+        >>> query, key = stream.query(step=None, after=4, evaluate="global")
         >>> (learner.predict(query) == key.y).float().mean() > 0.95
         tensor(True)
     """
@@ -112,25 +112,25 @@ class Ridge(Learner):
         """Entries of the weights; the seed gives the random features, and ``gram_`` serves learning only."""
         return self.weights_.numel()
 
-    def _learn(self, task: Task, observer: Observer) -> None:
-        if task.index == 0:
+    def _learn(self, step: Step, observer: Observer) -> None:
+        if step.index == 0:
             self.gram_ = torch.zeros(self.width + 1, self.width + 1, dtype=torch.float64, device=CPU)
             self.sums_ = torch.zeros(self.width + 1, 0, dtype=torch.float64, device=CPU)
             self.num_rows_ = 0
-        classes = torch.tensor(task.classes, device=CPU)
-        is_class = (task.train_y[:, None] == classes).numpy()  # [num_rows, num_classes]
+        classes = torch.tensor(step.classes, device=CPU)
+        is_class = (step.train_y[:, None] == classes).numpy()  # [num_rows, num_classes]
         weight = is_class.sum(axis=0, dtype=float)[is_class.argmax(axis=1)] ** -self.balance
-        gram, sums = self.gram_.numpy().copy(), np.zeros((self.width + 1, len(task.classes)))
-        for rows, hidden in self._encode(task.graph, task.train):
+        gram, sums = self.gram_.numpy().copy(), np.zeros((self.width + 1, len(step.classes)))
+        for rows, hidden in self._encode(step.graph, step.train):
             scaled = hidden * np.sqrt(weight[rows, None])
             gram += scaled.T @ scaled
             sums += hidden.T @ (weight[rows, None] * is_class[rows])
         self.gram_ = torch.from_numpy(gram)
         self.sums_ = torch.cat([self.sums_, torch.from_numpy(sums)], dim=1)
-        self.num_rows_ += len(task.train)
+        self.num_rows_ += len(step.train)
         self.weights_ = self._solve()
         self.in_progress_ = False
-        self._step_done(observer, Progress(task.index, 1, 1))
+        self._epoch_done(observer, Progress(step.index, 1, 1))
 
     def _encode(self, graph: GraphView, nodes: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield h of some of ``nodes`` after the other, with which of them these are; in float64."""

@@ -1,22 +1,15 @@
-"""What is measured: pure functions of the accuracy matrix."""
+"""What is measured: one list of metrics, and their mean and deviation over seeds."""
 
-from hpn.metrics.matrix import (
-    accuracy_mean,
-    accuracy_means,
-    average_retaining,
-    average_retainings,
-    forgetting_mean,
-    retaining_ratios,
-)
+from hpn.metrics.registry import METRICS, Matrix, Measured, Metric, metric, retaining_ratios
 from hpn.metrics.summary import Summary, summarize
 
 __all__ = [
+    "METRICS",
+    "Matrix",
+    "Measured",
+    "Metric",
     "Summary",
-    "accuracy_mean",
-    "accuracy_means",
-    "average_retaining",
-    "average_retainings",
-    "forgetting_mean",
+    "metric",
     "retaining_ratios",
     "summarize",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from dataclasses import dataclass
 
 
-class Summary(TypedDict):
-    """A quantity measured once a seed."""
+@dataclass(frozen=True)
+class Summary:
+    """A quantity measured once per seed: mean, sample standard deviation (divisor n − 1), and values."""
 
     mean: float
     std: float
@@ -16,11 +17,11 @@ class Summary(TypedDict):
 
 
 def summarize(values: Sequence[float | None]) -> Summary | None:
-    """Mean and sample standard deviation (divisor n − 1; 0 for one seed), or ``None`` if it does not apply.
+    """Mean and sample standard deviation (0 for one seed), or ``None`` if it does not apply.
 
     Example:
         >>> summarize([1.0, 3.0])
-        {'mean': 2.0, 'std': 1.4142135623730951, 'values': [1.0, 3.0]}
+        Summary(mean=2.0, std=1.4142135623730951, values=[1.0, 3.0])
         >>> summarize([None, None]) is None
         True
     """
@@ -32,4 +33,4 @@ def summarize(values: Sequence[float | None]) -> Summary | None:
     mean = math.fsum(numbers) / len(numbers)
     spread = math.fsum((value - mean) ** 2 for value in numbers)
     std = math.sqrt(spread / (len(numbers) - 1)) if len(numbers) > 1 else 0.0
-    return {"mean": mean, "std": std, "values": numbers}
+    return Summary(mean, std, numbers)

@@ -32,7 +32,7 @@ from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import resolve_params
 from hpn.streams import GraphView
-from hpn.streams.given import (
+from hpn.model.given import (
     GraphLike,
     arrange_features,
     default_labels,

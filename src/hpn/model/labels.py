@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hpn.errors import ConfigError, DataError
 from hpn.learners.hpn.solved import Name
-from hpn.streams.given import GraphLike, default_labels, default_nodes
+from hpn.model.given import GraphLike, default_labels, default_nodes
 
 
 def default_train_nodes(data: GraphLike, y: Any | None) -> Tensor:

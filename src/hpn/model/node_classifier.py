@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hpn.model.classifier import HPNClassifier
 from hpn.model.core import Array
-from hpn.streams.given import GraphLike
+from hpn.model.given import GraphLike
 
 try:
     from sklearn.utils.validation import validate_data

@@ -1,8 +1,10 @@
-"""How a graph becomes a sequence of tasks, and what may be seen of it when."""
+"""How a graph becomes a sequence of steps, and what may be seen of it when."""
 
-from hpn.streams.ordering import TaskPlan, plan_tasks
+from hpn.streams.ordering import plan_tasks
 from hpn.streams.splits import Split, split_nodes
-from hpn.streams.stream import AnswerKey, TaskStream
+from hpn.streams.stream import AnswerKey, StepPlan, Stream, StreamPlan
+from hpn.streams.tasks import TaskStream
+from hpn.streams.time import TimeStream
 from hpn.streams.views import (
     Classes,
     Edges,
@@ -10,11 +12,15 @@ from hpn.streams.views import (
     GraphView,
     Query,
     Scenario,
-    Task,
+    Step,
     stack_graphs,
 )
 
+STREAMS: dict[str, type[Stream]] = {kind.kind: kind for kind in (TaskStream, TimeStream)}
+"""Kinds of streams, by what ``--stream`` calls them."""
+
 __all__ = [
+    "STREAMS",
     "AnswerKey",
     "Classes",
     "Edges",
@@ -23,9 +29,12 @@ __all__ = [
     "Query",
     "Scenario",
     "Split",
-    "Task",
-    "TaskPlan",
+    "Step",
+    "StepPlan",
+    "Stream",
+    "StreamPlan",
     "TaskStream",
+    "TimeStream",
     "plan_tasks",
     "split_nodes",
     "stack_graphs",

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
+from hpn.streams.stream import StepPlan, StreamPlan
 from hpn.streams.views import Classes
 
 MIN_LABELLED = 3  # one node each to train, to validate and to test
-
-
-@dataclass(frozen=True)
-class TaskPlan:
-    """The tasks of a stream and the classes that are in none of them."""
-
-    tasks: tuple[Classes, ...]
-    left_out: Classes
 
 
 def plan_tasks(
     graph: Graph,
     tasks: str | Sequence[Sequence[int]] | None = None,
     classes_per_task: int | None = None,
-) -> TaskPlan:
+) -> StreamPlan:
     """Group the classes of a graph into tasks.
 
     Args:
@@ -57,7 +49,8 @@ def plan_tasks(
             plan = plan[:-1]
     _check(graph, plan)
     used = {label for task in plan for label in task}
-    return TaskPlan(plan, tuple(c for c in range(graph.num_classes) if c not in used))
+    steps = tuple(StepPlan(",".join(map(str, task)), task) for task in plan)
+    return StreamPlan(steps, tuple(c for c in range(graph.num_classes) if c not in used))
 
 
 def _class_order(graph: Graph, tasks: str | Sequence[Sequence[int]] | None) -> list[int] | None:

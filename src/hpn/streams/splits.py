@@ -50,11 +50,48 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
             members = by_class[label]
             if graph.split_rule == "seeded":
                 members = np.random.default_rng([seed, label]).permutation(members)
-            first, second = _cuts(len(members))
-            for part, chosen in enumerate(np.split(members, [first, second])):
-                parts[part, torch.from_numpy(chosen)] = True
+            _assign(parts, members)
     _check(graph, tasks, parts)
     return Split(parts[0], parts[1], parts[2])
+
+
+def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int) -> Split:
+    """Split the nodes of every time by the graph's own rule, class by class; see :func:`split_nodes`.
+
+    Classes with fewer than three nodes at a time give training nodes first, then test nodes.
+
+    Args:
+        graph: The graph.
+        step_of: The step of each node, -1 for none ``[num_nodes]``.
+        labels: The class of each node when it arrived ``[num_nodes]``.
+        seed: Draws seeded splits.
+
+    Raises:
+        DataError: If a step has no training or no test nodes.
+    """
+    parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
+    if graph.masks is not None:
+        for part, mask in enumerate((graph.masks.train, graph.masks.val, graph.masks.test)):
+            parts[part] = mask & (step_of >= 0)
+    else:
+        steps = step_of.numpy()
+        for label, of_class in enumerate(_nodes_by_class(labels.numpy(), graph.num_classes)):
+            for step in np.unique(steps[of_class]):
+                members = of_class[steps[of_class] == step]
+                if graph.split_rule == "seeded":
+                    members = np.random.default_rng([seed, label, step]).permutation(members)
+                _assign(parts, members)
+    for index in range(int(step_of.max()) + 1):
+        for part, name in ((0, "training"), (2, "test")):
+            if not bool((parts[part] & (step_of == index)).any()):
+                raise DataError(f"{graph.name}: step {index} has no {name} nodes; add some to the masks")
+    return Split(parts[0], parts[1], parts[2])
+
+
+def _assign(parts: Tensor, members: np.ndarray) -> None:
+    """Put nodes that are in order into the three parts."""
+    for part, chosen in enumerate(np.split(members, _cuts(len(members)))):
+        parts[part, torch.from_numpy(chosen)] = True
 
 
 def _nodes_by_class(labels: np.ndarray, num_classes: int) -> list[np.ndarray]:
@@ -66,6 +103,8 @@ def _nodes_by_class(labels: np.ndarray, num_classes: int) -> list[np.ndarray]:
 
 def _cuts(count: int) -> tuple[int, int]:
     """Where training and validation end; every part gets at least one of three or more nodes."""
+    if count < 3:
+        return 1, 1
     first = min(max(int(TRAIN * count), 1), count - 2)
     return first, min(max(int((TRAIN + VAL) * count), first + 1), count - 1)
 

@@ -1,4 +1,4 @@
-"""What a learner may see, as types: a task while fitting, a query while answering.
+"""What a learner may see, as types: a step while fitting, a query while answering.
 
 Nodes are numbered anew in every view, in an order drawn once for the stream, so that a number tells nothing
 about a node's class, split or arrival. A view of a small graph is a copy and refers to nothing else. Features
@@ -171,23 +171,25 @@ def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """What a learner sees while it learns a task.
+class Step:
+    """What a learner sees at one moment of a stream: a graph, and nodes to learn from.
 
-    Labels of training and validation nodes only: those of test nodes, and anything of a later task,
+    Labels of training and validation nodes only: those of test nodes, and anything of a later step,
     are not in here.
 
     Args:
         index: Position in the stream.
-        classes: Class numbers of the task.
-        scenario: ``task`` (one head shared by all tasks) or ``class`` (a head that grows).
+        classes: Classes of the nodes to learn from.
+        scenario: ``task`` (questions name the task, one head is shared by all) or ``class`` (a head that
+            grows with the classes).
         graph: Nodes and edges in view.
         train: Training nodes, as rows of ``graph``.
         train_y: Their class numbers.
         val: Validation nodes.
         val_y: Their class numbers.
-        past: Earlier tasks, for learners that declare ``sees_past``; empty for all others.
-        edges: ``within`` (only nodes of this task are in view) or ``seen`` (those of earlier tasks as well).
+        past: Earlier steps, for learners that declare ``sees_past``; empty for all others.
+        edges: ``within`` (only nodes of this step are in view) or ``seen`` (those of earlier steps as well).
+        is_task: Whether the step is a task: classes of its own, which no other step has.
     """
 
     index: int
@@ -198,8 +200,9 @@ class Task:
     train_y: Tensor
     val: Tensor
     val_y: Tensor
-    past: tuple[Task, ...] = ()
+    past: tuple[Step, ...] = ()
     edges: Edges = "within"
+    is_task: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,7 +212,7 @@ class Query:
     Args:
         graph: Nodes and edges in view.
         nodes: Nodes asked about, as rows of ``graph``, in random order.
-        classes: Classes the answer must come from: the task's when it is given, else all seen.
+        classes: Classes the answer must come from: the task's if it is given, else all seen.
         task: Index of the task in ``oracle`` evaluation, ``None`` otherwise.
         grouped: Whether the nodes are known to be of one, unnamed, task.
     """

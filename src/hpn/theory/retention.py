@@ -157,7 +157,7 @@ class RetentionStudy:
         >>> stream, learner = TaskStream(load_dataset("digits")), HPN(width=200)
         >>> study = RetentionStudy(learner, stream)
         >>> for index in range(2):
-        ...     _ = learner.fit_task(stream.task(index))
+        ...     _ = learner.fit_task(stream.step(index))
         ...     study.after_task(index)
         >>> report = study.report()
         >>> report.is_proved, report.changes[0].touched
@@ -229,14 +229,14 @@ class RetentionStudy:
 
     def _find_own(self, index: int) -> Tensor:
         """The nodes that came with a task, as rows of its view."""
-        graph = self.stream.task(index).graph
+        graph = self.stream.step(index).graph
         if index == 0:
             return torch.arange(graph.num_nodes)
-        earlier = self.stream.task(index - 1).graph.ids
+        earlier = self.stream.step(index - 1).graph.ids
         return torch.nonzero(~torch.isin(graph.ids, earlier)).flatten()
 
     def _ask(self, task: int) -> _Answers:
-        seen = self.stream.task(task)
+        seen = self.stream.step(task)
         query = Query(seen.graph, self._own[task], seen.classes, task=task)
         representation = self.learner.represent(query)
         if representation is None:
@@ -250,7 +250,7 @@ class RetentionStudy:
     def _check_theorem(self, network: PrototypeNetwork, index: int) -> TheoremTwo:
         features, stay = [], True
         for task in (index - 1, index):
-            graph, own = self.stream.task(task).graph, self._own[task]
+            graph, own = self.stream.step(task).graph, self._own[task]
             features.append(select_rows(graph.x, own))
             stay = stay and _neighbors_stay(graph, own)
         return check_theorem_two(

@@ -67,9 +67,9 @@ def test_half_precision_takes_half_and_is_answered_in_single(graph: Graph, tmp_p
     opened = open_store(tmp_path / "s")
     assert (tmp_path / "s" / "x.bin").stat().st_size == 2 * graph.x.numel()
     assert opened.x.dtype == torch.float16
-    view = TaskStream(opened).task(0).graph
+    view = TaskStream(opened).step(0).graph
     assert view.x.dtype == torch.float32
-    assert torch.allclose(view.x, TaskStream(graph).task(0).graph.x, rtol=1e-3, atol=1e-3)
+    assert torch.allclose(view.x, TaskStream(graph).step(0).graph.x, rtol=1e-3, atol=1e-3)
 
 
 def test_features_beyond_half_precision_are_refused(graph: Graph, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hpn.experiment.run.runner import run
 from hpn.learners import HPN
 from hpn.nn.fold import Threads, executor, using
 from hpn.streams import TaskStream
-from hpn.streams import stream as stream_module
+from hpn.streams import cutting as stream_module
 from hpn.streams.views import FeatureRows
 
 
@@ -38,7 +38,7 @@ def make_stream(store: Path) -> TaskStream:
     with mock.patch.object(stream_module, "COPIED", 0):
         stream = TaskStream(open_store(store))
         for index in range(len(stream)):
-            stream.task(index)
+            stream.step(index)
         return stream
 
 
@@ -52,7 +52,7 @@ def flatten(state: Any) -> list[bytes]:
 
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_a_view_is_packed_by_its_file_or_with_its_features(store: Path, is_seen: bool) -> None:
-    view = make_stream(store).task(0).graph
+    view = make_stream(store).step(0).graph
     parts = RayParts.__new__(RayParts)
     asked = []
 
@@ -71,7 +71,7 @@ def test_a_view_is_packed_by_its_file_or_with_its_features(store: Path, is_seen:
 
 
 def test_sparse_features_are_packed() -> None:
-    view = TaskStream(load_synthetic(num_nodes=200, num_links=400, num_classes=2)).task(0).graph
+    view = TaskStream(load_synthetic(num_nodes=200, num_links=400, num_classes=2)).step(0).graph
     sparse = type(view).compressed(view.x.to_sparse_csr(), view.indptr, view.indices)
     packed: Packed = RayParts.__new__(RayParts)._pack(sparse)
     np.testing.assert_array_equal(packed.unpack().x.to_dense().numpy(), view.x.numpy())
@@ -96,7 +96,7 @@ def test_two_workers_one_of_which_is_killed_give_the_same_bits(store: Path) -> N
     psutil = pytest.importorskip("psutil")
     stream, here, there = make_stream(store), HPN(width=600), HPN(width=600)
     for index in range(len(stream)):
-        here.fit_task(stream.task(index))
+        here.fit_task(stream.step(index))
     killed: list[int] = []
 
     def kill_one() -> None:
@@ -115,7 +115,7 @@ def test_two_workers_one_of_which_is_killed_give_the_same_bits(store: Path) -> N
         killer = threading.Thread(target=kill_one)
         killer.start()
         for index in range(len(stream)):
-            there.fit_task(stream.task(index))
+            there.fit_task(stream.step(index))
         killer.join()
     assert killed
     assert flatten(there.state_dict()) == flatten(here.state_dict())

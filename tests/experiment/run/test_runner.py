@@ -95,7 +95,7 @@ class Break(Watcher):
         if self.left == 0:
             raise KeyboardInterrupt
 
-    def step_finished(self, seed: int, progress: Progress) -> None:
+    def epoch_finished(self, seed: int, progress: Progress) -> None:
         self._tick()
 
     def task_finished(self, seed: int, task: int, row: Row) -> None:
@@ -137,10 +137,10 @@ def test_a_resumed_run_does_not_do_finished_epochs_again(
         started: tuple[int, int] | None = None
         steps = 0
 
-        def seed_started(self, seed: int, first_task: int, first_step: int) -> None:
-            self.started = (first_task, first_step)
+        def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
+            self.started = (first_task, first_epoch)
 
-        def step_finished(self, seed: int, progress: Progress) -> None:
+        def epoch_finished(self, seed: int, progress: Progress) -> None:
             self.steps += 1
 
     count = Count()

@@ -44,7 +44,7 @@ def stream() -> TaskStream:
 
 
 def _answers(stream: TaskStream, after: int) -> dict[int, Tensor]:
-    return {task: stream.query(task=task, after=after, evaluate="oracle")[1].y for task in range(after + 1)}
+    return {task: stream.query(step=task, after=after, evaluate="oracle")[1].y for task in range(after + 1)}
 
 
 def test_classes_far_apart_and_classes_that_fall_together(stream: TaskStream) -> None:

@@ -278,7 +278,7 @@ def test_the_lower_bound_is_tuned_for_learning_and_not_for_remembering(tmp_path:
     stream, learner = plan.config.make_stream(graph, 0), plan.config.make_learner(0)
     learned = []
     for task in range(len(stream)):
-        learner.fit_task(stream.task(task))
+        learner.fit_task(stream.step(task))
         learned.append(evaluate(learner, stream, after=task, mode="oracle", part="val").accuracy[-1])
     found = evaluate_job(Job(plan.config, 0, None)).am
     assert found == pytest.approx(sum(learned) / len(learned))

@@ -38,13 +38,13 @@ def ten() -> Graph:
 
 def fit(learner: PaperHPN, stream: TaskStream, tasks: int | None = None) -> PaperHPN:
     for index in range(len(stream) if tasks is None else tasks):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     return learner
 
 
 def answers(learner: PaperHPN, stream: TaskStream, tasks: int) -> list[bytes]:
     """Every bit of the scores of each task so far, the task given."""
-    queries = (stream.query(task=task, after=tasks - 1, evaluate="oracle")[0] for task in range(tasks))
+    queries = (stream.query(step=task, after=tasks - 1, evaluate="oracle")[0] for task in range(tasks))
     return [learner.predict_scores(query).numpy().tobytes() for query in queries]
 
 
@@ -77,7 +77,7 @@ def test_large_settings_learn_every_task_and_leave_the_extractors_of_earlier_one
         ]
 
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         own.append(extractors(learner.selections_[index]))
         then.append(evaluate(learner, stream, after=index, mode="oracle").accuracy[index])
     for selection, before in zip(learner.selections_, own, strict=True):
@@ -93,7 +93,7 @@ def test_reserved_extractors_are_unused_ones_until_there_are_none(
         fit(learner, stream, tasks=2)
         assert not caplog.records
         for index in (2, 3):
-            learner.fit_task(stream.task(index))
+            learner.fit_task(stream.step(index))
     chosen = [(selection.node, selection.structure) for selection in learner.selections_]
     assert chosen[:2] == [((0, 1), (0, 1)), ((2, 3), (2, 3))]
     for number, record in zip((2, 3), caplog.records, strict=True):
@@ -106,9 +106,9 @@ def test_reserved_extractors_are_unused_ones_until_there_are_none(
 def test_equation_5(graph: Graph) -> None:
     """Of all extractors, those with the largest mean over nodes of the cosine to the nearest prototype."""
     stream, learner = TaskStream(graph), PaperHPN(**QUICK, selection="similarity", drawn="2", num_selected=2)
-    learner.fit_task(stream.task(0))
+    learner.fit_task(stream.step(0))
     assert learner.selections_[0].node == learner.selections_[0].structure == (0, 1)
-    prototypes, task = learner.network_.atomic_prototypes.vectors.clone(), stream.task(1)
+    prototypes, task = learner.network_.atomic_prototypes.vectors.clone(), stream.step(1)
     view, nodes = task.graph, task.train
     around = NeighborSampler(view.indptr, view.indices, nodes, (2,), learner.seed).draw(0)
     expected = []
@@ -149,7 +149,7 @@ def test_certified_answers_stay_the_same_to_the_last_bit(ten: Graph, name: str, 
     stream, learner = TaskStream(ten, **STREAMS[kind]), PaperHPN(**CERTIFIED[name])
     first: list[bytes] = []
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         now = answers(learner, stream, index + 1)
         assert now[:index] == first, f"after task {index}"
         first = now
@@ -161,7 +161,7 @@ def test_answers_may_change_as_the_paper_has_it(ten: Graph) -> None:
     before = answers(fit(learner, stream, tasks=1), stream, 1)
     assert learner.is_certified(0)
     for index in range(1, len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     assert answers(learner, stream, 1) != before
     assert not learner.is_certified(0)
 
@@ -189,12 +189,12 @@ def test_certified_tasks_share_extractors_without_moving_them(ten: Graph) -> Non
     before = [part.detach().clone() for part in (*network.node_extractors, *network.structure_extractors)]
     count = sum(learner.prototype_counts.values())
     for index in range(2, len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     now = (*network.node_extractors, *network.structure_extractors)
     for old, new in zip(before, now, strict=True):
         assert torch.equal(old, new)
     assert sum(learner.prototype_counts.values()) > count
-    query, _ = stream.query(task=4, after=4, evaluate="oracle")
+    query, _ = stream.query(step=4, after=4, evaluate="oracle")
     assert set(learner.predict(query).tolist()) <= set(stream.classes[4])
 
 
@@ -212,7 +212,7 @@ def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: di
     assert list(bounds.values()) == [2 * s.num_extractors * codes[0], *codes[1:]]
     assert len(stream) == 12
     for index in range(12):
-        counts = learner.fit_task(stream.task(index)).prototype_counts
+        counts = learner.fit_task(stream.step(index)).prototype_counts
         assert counts is not None
         assert all(1 <= count <= bounds[level] for level, count in counts.items())
         # One codebook is one code: without regard to how many extractors there are.
@@ -253,7 +253,7 @@ def test_the_state_is_complete(ten: Graph, name: str, tmp_path: Path) -> None:
     assert loaded.prototype_counts == learner.prototype_counts
     assert all(loaded.is_certified(task) for task in range(3))
     for one in (learner, loaded):
-        one.fit_task(stream.task(3))
+        one.fit_task(stream.step(3))
     assert answers(loaded, stream, 4) == answers(learner, stream, 4)
 
 
@@ -290,7 +290,7 @@ def test_cover_and_packing_hold_throughout(
 
 def test_nobody_asked(stream: TaskStream) -> None:
     learner = fit(PaperHPN(**QUICK), stream, tasks=1)
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     empty = Query(query.graph, query.nodes[:0], query.classes, task=0)
     assert learner.predict(empty).shape == (0,)
 
@@ -301,7 +301,7 @@ def test_features_that_are_all_alike(graph: Graph, value: float) -> None:
         "alike", x=torch.full((graph.num_nodes, 200), value), links=graph.edge_index, y=graph.y
     )
     stream = TaskStream(alike)
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     scores = fit(PaperHPN(**QUICK), stream, tasks=1).predict_scores(query)
     assert bool(torch.isfinite(scores).all())
 
@@ -309,6 +309,6 @@ def test_features_that_are_all_alike(graph: Graph, value: float) -> None:
 def test_stored_numbers_leave_out_extractors_that_no_task_uses(stream: TaskStream) -> None:
     for num_extractors in (8, 16):
         learner = PaperHPN(**QUICK, num_extractors=num_extractors)
-        learner.fit_task(stream.task(0))
+        learner.fit_task(stream.step(0))
         founders, counters = sum(learner.prototype_counts.values()), 3
         assert learner.num_stored == learner.num_parameters + founders + counters

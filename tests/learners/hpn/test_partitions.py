@@ -22,7 +22,7 @@ from hpn.learners.hpn.statistics import ClassSums
 from hpn.nn import encoder
 from hpn.nn.fold import run_part, using
 from hpn.streams import GraphView, TaskStream
-from hpn.streams import stream as stream_module
+from hpn.streams import cutting as stream_module
 from hpn.streams.views import FeatureRows
 
 LAYER = Layer(70, 3)
@@ -60,7 +60,7 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GraphView]:
     return {
         "dense": GraphView(torch.from_numpy(x), edges),
         "wide": GraphView(to_csr(wide), edges),
-        "store": stored_stream(tmp_path_factory.mktemp("store")).task(0).graph,
+        "store": stored_stream(tmp_path_factory.mktemp("store")).step(0).graph,
     }
 
 
@@ -71,7 +71,7 @@ def stored_stream(folder: Path) -> TaskStream:
     with mock.patch.object(stream_module, "COPIED", 0):
         made = TaskStream(open_store(folder / "store"))
         for index in range(len(made)):
-            assert isinstance(made.task(index).graph.features, FeatureRows)
+            assert isinstance(made.step(index).graph.features, FeatureRows)
         return made
 
 
@@ -142,12 +142,12 @@ def test_a_learner_whose_parts_run_elsewhere_learns_the_same(tmp_path: Path) -> 
     here, there = HPN(width=70), HPN(width=70)
     with mock.patch("hpn.learners.hpn.memory.SMALL_FIT", 0), mock.patch.object(partitions, "LEAST", 10):
         for index in range(len(stream)):
-            here.fit_task(stream.task(index))
+            here.fit_task(stream.step(index))
         with using(Elsewhere(2)):
             for index in range(len(stream)):
-                there.fit_task(stream.task(index))
+                there.fit_task(stream.step(index))
     assert here.certificates_ == there.certificates_
     for mine, theirs in zip(here.network_.memory.kept[:2], there.network_.memory.kept[:2], strict=True):
         equal(mine, theirs)
-    query, _ = stream.query(task=0, after=1, evaluate="oracle")
+    query, _ = stream.query(step=0, after=1, evaluate="oracle")
     assert torch.equal(here.predict(query), there.predict(query))

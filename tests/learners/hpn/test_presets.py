@@ -70,13 +70,13 @@ def test_texts_and_copies_make_the_same_again(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize("given", [{"width": 40}, {"preset": "paper", "epochs": 2, "warmup_epochs": 1}])
 def test_copies_of_a_fitted_one_go_their_own_way(graph: Graph, given: dict[str, Any]) -> None:
     stream = TaskStream(graph)
-    learner = HPN(**given).fit_task(stream.task(0))
-    query, _ = stream.query(task=0, after=0, evaluate="oracle")
+    learner = HPN(**given).fit_task(stream.step(0))
+    query, _ = stream.query(step=0, after=0, evaluate="oracle")
     scores = learner.predict_scores(query)
     for again in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
         assert type(again) is type(learner)
         assert (again.predict_scores(query) == scores).all()
-        again.fit_task(stream.task(1))
+        again.fit_task(stream.step(1))
         assert len(again.tasks_) == 2
         assert len(learner.tasks_) == 1
 

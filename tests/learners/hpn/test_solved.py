@@ -16,7 +16,7 @@ from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, SolvedNetwork, TaskPart
 from hpn.learners.hpn.task_extractor import TaskExtractor
-from hpn.streams import GraphView, Query, Scenario, Task, TaskStream
+from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 from hpn.theory import max_code_size
 
 WIDTH = 50
@@ -37,7 +37,7 @@ both_scenarios = pytest.mark.parametrize("scenario", ["task", "class"])
 def fit(stream: TaskStream, count: int | None = None, **params: Any) -> SolvedHPN:
     learner = SolvedHPN(**{"width": WIDTH, **params})
     for index in range(len(stream) if count is None else count):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
     return learner
 
 
@@ -98,11 +98,11 @@ def test_with_the_task_given_answers_never_change(graph: Graph, edges: Any, task
     answered: dict[int, list[torch.Tensor | None]] = {}
     certificates: list[str] = []
     for index in range(len(stream)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         assert learner.certificates_[:index] == certificates
         certificates = learner.certificates_
         for task in range(index + 1):
-            query, key = stream.query(task=task, after=index, evaluate="oracle")
+            query, key = stream.query(step=task, after=index, evaluate="oracle")
             found = [learner.predict_scores(query), learner.represent(query)]
             for now, before in zip(found, answered.setdefault(task, found), strict=True):
                 assert torch.equal(now, before)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_answers_are_the_logits_of_the_classes_asked_about(graph: Graph, scenari
     learner = fit(stream, width=200)
     assert len(learner.certificates_) == (3 if scenario == "task" else 0)
     for task, mode in ((None, "global"), (0, "oracle"), (1, "oracle")):
-        query, key = stream.query(task=task, after=2, evaluate=mode)
+        query, key = stream.query(step=task, after=2, evaluate=mode)
         evidence = learner.network_.find_evidence(query.graph, query.nodes.numpy(), task)
         is_own = task is not None and scenario == "task"
         assert evidence.classes == (sorted(query.classes) if is_own else [0, 1, 2, 3, 4, 5])
@@ -142,7 +142,7 @@ def test_prototypes_stay_under_their_bounds(
     bounds = {level: max_code_size(2, value).size for level, value in given.items()}
     assert learner.prototype_bounds == bounds
     for index in range(3):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         counts = learner.prototype_counts
         assert [*counts] == [*given]
         assert all(0 < counts[level] <= bounds[level] for level in given)
@@ -162,7 +162,7 @@ def test_prototypes_are_counted_by_hand(graph: Graph, scenario: Scenario) -> Non
     used = {position for part in typical for position in atomic.match(part).ravel().tolist()}
     upper = set(node.match(sum(typical) / 3).ravel().tolist())
     for index, part in enumerate(network.tasks.values()):
-        task = stream.task(index)
+        task = stream.step(index)
         assert isinstance(part.extractor, TaskExtractor)
         own = atomic.match(part.extractor.evidence(task.graph, task.train.numpy())).ravel().tolist()
         assert part.extractor.positions.tolist() == sorted(set(own))
@@ -177,7 +177,7 @@ def test_numbers_are_counted(graph: Graph) -> None:
     learner = SolvedHPN(width=WIDTH)
     num_classes = own = 0
     for index, size in enumerate((2, 3, 1)):
-        learner.fit_task(stream.task(index))
+        learner.fit_task(stream.step(index))
         num_classes += size
         extractor = learner.network_.tasks[index].extractor
         own += size * (12 + 1) + len(extractor.positions) if isinstance(extractor, TaskExtractor) else 0
@@ -193,7 +193,7 @@ def test_representations(graph: Graph, scenario: Scenario) -> None:
     learner = fit(stream)
     network = learner.network_
     for task, mode in ((None, "global"), (1, "oracle")):
-        query, _ = stream.query(task=task, after=2, evaluate=mode)
+        query, _ = stream.query(step=task, after=2, evaluate=mode)
         evidence = network.find_evidence(query.graph, query.nodes.numpy(), task)
         shown, upper = learner.represent(query), network.match_upper(evidence)
         assert shown is not None
@@ -217,10 +217,10 @@ def test_state_is_everything(graph: Graph, scenario: Scenario, edges: Any) -> No
         assert isinstance(other, SolvedHPN)
         assert flatten(other.state_dict()) == flatten(state)
         assert other.certificates_ == learner.certificates_
-        other.fit_task(stream.task(2))
-    learner.fit_task(stream.task(2))
+        other.fit_task(stream.step(2))
+    learner.fit_task(stream.step(2))
     for task, mode in ((0, "oracle"), (1, "oracle"), (2, "oracle"), (None, "global"), (1, "grouped")):
-        query, _ = stream.query(task=task, after=2, evaluate=mode)
+        query, _ = stream.query(step=task, after=2, evaluate=mode)
         assert torch.equal(again.predict_scores(query), learner.predict_scores(query))
     assert flatten(again.state_dict()) == flatten(learner.state_dict())
 
@@ -229,13 +229,13 @@ def test_the_observer_is_called_once_per_task(stream: TaskStream) -> None:
     reported: list[tuple[int, int, int]] = []
 
     class Listener(Observer):
-        def after_step(self, learner: Any, progress: Progress) -> None:
+        def after_epoch(self, learner: Any, progress: Progress) -> None:
             assert not learner.in_progress_
             reported.append((progress.task, progress.done, progress.total))
 
     learner = SolvedHPN(width=WIDTH)
     for index in range(2):
-        learner.fit_task(stream.task(index), Listener())
+        learner.fit_task(stream.step(index), Listener())
     assert reported == [(0, 1, 1), (1, 1, 1)]
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,10 +16,9 @@ from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, varia
 from hpn.experiment.run.folder import FORMAT
 from hpn.experiment.run.seeds import seed_words
 from hpn.experiment.run.versions import installed_versions
-from hpn.learners import LEARNERS, Learner
+from hpn.learners import Learner, find_learner
 from hpn.params import declared_params, resolve_params
-from hpn.streams import Classes, Edges, Evaluate, Scenario, TaskStream, plan_tasks
-from hpn.streams.splits import split_nodes
+from hpn.streams import STREAMS, Classes, Edges, Evaluate, Scenario, Stream, StreamPlan
 
 DATA_PREFIX = "data."
 
@@ -36,10 +35,15 @@ class RunConfig:
         scenario: ``task`` or ``class``.
         edges: ``within`` or ``seen``.
         evaluate: ``oracle``, ``global`` or ``grouped``.
-        tasks: Classes of each task.
+        stream: The kind of stream.
+        plan: Its steps.
+        ahead: Steps to come that are asked about after each step.
         data_sha256: Hash of the loaded graph.
         versions: Versions the numbers depend on.
+        learner: The class of the learner.
+        settings: The hyper-parameters that were given, by recipes and defaults aside.
         recipe: The recipe that hyper-parameters came from, if one did. It does not make a run another run.
+        uses_recipes: Whether a packaged recipe is looked for.
     """
 
     dataset: str
@@ -49,20 +53,37 @@ class RunConfig:
     scenario: Scenario
     edges: Edges
     evaluate: Evaluate
-    tasks: tuple[Classes, ...]
+    stream: str
+    plan: StreamPlan
+    ahead: int
     data_sha256: str
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str]
+    learner: type[Learner] = field(compare=False)
+    settings: dict[str, Any] = field(compare=False)
     recipe: str | None = field(default=None, compare=False)
+    uses_recipes: bool = field(default=True, compare=False)
 
     @property
     def backbone(self) -> str | None:
         """The backbone, for methods that have one."""
         return self.params.get("backbone")
 
+    @property
+    def tasks(self) -> tuple[Classes, ...]:
+        """Classes of each step."""
+        return self.plan.classes
+
     def to_json(self) -> dict[str, Any]:
         """The configuration as it stands in ``config.json``."""
-        content = {"format": FORMAT, **asdict(self)}
-        del content["recipe"]
+        content = {
+            "format": FORMAT,
+            **{name: getattr(self, name) for name in ("dataset", "data_options", "method", "params")},
+            **{name: getattr(self, name) for name in ("scenario", "edges", "evaluate", "stream", "ahead")},
+            "tasks": self.plan.classes,
+            "steps": [step.name for step in self.plan.steps],
+            "data_sha256": self.data_sha256,
+            "versions": self.versions,
+        }
         return json.loads(json.dumps(content))  # type: ignore[no-any-return]
 
     def short_hash(self) -> str:
@@ -72,29 +93,44 @@ class RunConfig:
 
     def default_folder(self) -> Path:
         """Where the run goes unless told: ``runs/DATASET-METHOD-…-HASH``."""
-        parts = [Path(self.dataset).stem, self.method, self.backbone, self.short_hash()]
+        method = self.method.replace(":", ".")
+        parts = [Path(self.dataset).stem, method, self.backbone, self.short_hash()]
         return Path("runs") / "-".join(part for part in parts if part)
 
     def make_learner(self, seed: int) -> Learner:
         """A new learner with these hyper-parameters."""
         if self.backbone:
             import torch_geometric.nn  # noqa: F401  (takes seconds, which are not to count as fitting)
-        return LEARNERS[self.method](seed=seed, **self.params)
+        return self.learner(seed=seed, **self.params)
 
     def effective_params(self) -> dict[str, Any]:
         """Every hyper-parameter, with what a preset stands for written out."""
-        return LEARNERS[self.method](**self.params).effective_params()
+        return self.learner(**self.params).effective_params()
 
-    def make_stream(self, graph: Graph, seed: int) -> TaskStream:
-        """The task stream of one seed."""
-        return TaskStream(graph, tasks=self.tasks, scenario=self.scenario, edges=self.edges, seed=seed)
+    def make_stream(self, graph: Graph, seed: int) -> Stream:
+        """The stream of one seed."""
+        kind = STREAMS[self.stream]
+        return kind.make(graph, self.plan, scenario=self.scenario, edges=self.edges, seed=seed)
+
+    def with_params(self, settings: Mapping[str, Any]) -> RunConfig:
+        """The same run with some hyper-parameters changed, which must be in range."""
+        changed = {"params": {**self.params, **settings}, "settings": {**self.settings, **settings}}
+        return replace(self, **changed)  # type: ignore[arg-type]
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
         words = ["hpn", "run", *self.protocol_words(), *seed_words(seeds)]
-        settings = _changed(self.params, self._usual_params(), "")
-        settings += _changed(self.data_options, _defaults(find_loader(self.dataset, data_root)), DATA_PREFIX)
-        words += [word for setting in settings for word in ("--set", setting)]
+        settings = {name: value for name, value in self.settings.items() if name != "backbone"}
+        defaults = declared_params(find_loader(self.dataset, data_root))
+        for name, value in self.data_options.items():
+            if value != defaults[name].default:
+                settings[DATA_PREFIX + name] = value
+        for name, value in settings.items():
+            words += ["--set", f"{name}={value}"]
+        if not self.uses_recipes:
+            words.append("--no-recipe")
+        elif self.recipe and Path(self.recipe).is_file():
+            words += ["--recipe", self.recipe]
         words += ["--data-root", str(data_root)] if data_root else []
         return shlex.join(words)
 
@@ -103,30 +139,24 @@ class RunConfig:
         words = [self.dataset, "--method", self.method]
         words += ["--backbone", self.backbone] if self.backbone else []
         words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
-        return [*words, "--tasks", ";".join(",".join(map(str, task)) for task in self.tasks)]
-
-    def _usual_params(self) -> dict[str, Any]:
-        """What ``hpn run`` takes if only the variant of the method is set."""
-        learner = LEARNERS[self.method]
-        variant: dict[str, Any] = {
-            name: value for name, value in self.params.items() if name in {"backbone", "preset"}
-        }
-        recipe = find_recipe(self.dataset, self.method, variant_of(variant), self.scenario)
-        settings = {**variant, **(recipe.settings if recipe else {})}
-        usual = resolve_params(learner, settings, owner=self.method, without={"seed"})
-        # The preset is written out unless it is the default; the backbone has an option of its own.
-        default = resolve_params(learner, {}, owner=self.method, without={"seed"})
-        return {**usual, **{name: default[name] for name in variant}}
+        kind = STREAMS[self.stream]
+        if kind.has_tasks:
+            words += ["--tasks", ";".join(step.name for step in self.plan.steps)]
+        else:
+            words += ["--stream", self.stream]
+        return [*words, "--evaluate-ahead"] if self.ahead > kind.num_ahead else words
 
 
 def resolve_config(
     dataset: str,
     *,
-    method: str = "hpn",
+    method: str | type[Learner] = "hpn",
     backbone: str | None = None,
     scenario: str | None = None,
-    edges: str = "within",
+    edges: str | None = None,
     evaluate: str | None = None,
+    stream: str = "tasks",
+    evaluate_ahead: bool = False,
     tasks: str | Sequence[Sequence[int]] | None = None,
     classes_per_task: int | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -139,14 +169,16 @@ def resolve_config(
 
     Args:
         dataset: Name or path.
-        method: Name of the learner.
+        method: Name of the learner, ``MODULE:CLASS``, or a class.
         backbone: Backbone, for methods that have one.
-        scenario: ``task`` or ``class``; by default what ``evaluate`` needs.
-        edges: ``within`` or ``seen``.
+        scenario: ``task`` or ``class``; by default what ``evaluate`` and the stream need.
+        edges: ``within`` or ``seen``; by default what the stream has.
         evaluate: ``oracle``, ``global`` or ``grouped``; by default ``oracle`` in the task scenario and
             ``global`` in the class scenario.
+        stream: The kind of stream: ``tasks`` or ``time``.
+        evaluate_ahead: Whether all steps to come are asked about after each step.
         tasks: See :func:`hpn.streams.plan_tasks`.
-        classes_per_task: Classes a task.
+        classes_per_task: Classes per task.
         settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
         recipe: ``auto`` for the packaged recipe, if there is one; a file or the name of a packaged recipe; or
             ``None`` for no recipe.
@@ -156,33 +188,46 @@ def resolve_config(
         ConfigError: If an argument cannot be used.
         DataError: If the data cannot be loaded.
     """
-    learner = _choose("method", method, LEARNERS)
-    given, options = _split_settings(method, learner, backbone, dict(settings or {}))
-    named = read_recipe(recipe).settings if recipe not in {None, AUTO} else {}
-    variant = {name: value for name, value in named.items() if name == "preset"}
-    params = resolve_params(learner, {**variant, **given}, owner=method, without={"seed"})
-    data_options = resolve_params(find_loader(dataset, data_root), options, owner=f"data set {dataset}")
-    scenario, evaluate = _resolve_scenario(scenario, evaluate)
+    name, learner = find_learner(method)
+    kind = STREAMS[_choose("stream", stream, STREAMS)]
+    given, options = _split_settings(name, learner, backbone, dict(settings or {}))
+    scenario, evaluate = _resolve_scenario(kind, scenario, evaluate)
+    edges = kind.edge_modes[0] if edges is None else edges
     _choose("edges", edges, get_args(Edges))
-    name, found = _take_recipe(recipe, dataset, method, params, scenario)
-    if found is not None:
-        params = resolve_params(learner, {**found.settings, **given}, owner=method, without={"seed"})
+    _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
+    _check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
+    recipe_name, found = _take_recipe(recipe, dataset, name, given, scenario)
+    chosen = {**(found.settings if found else {}), **given}
+    params = resolve_params(learner, chosen, owner=name, without={"seed"})
+    if found is not None and recipe != AUTO:
+        _check_recipe(found, recipe, method=name, backbone=params.get("backbone"), scenario=scenario)
     learner(**params)  # refuses what does not go together, before anything is loaded
-    graph = find_loader(dataset, data_root)(**data_options)
-    plan = plan_tasks(graph, tasks, classes_per_task)
-    split_nodes(graph, plan.tasks, seed=0)  # says what is wrong with it before anything is written
+    loader = find_loader(dataset, data_root)
+    data_options = resolve_params(loader, options, owner=f"data set {dataset}")
+    graph = loader(**data_options)
+    wanted = {"tasks": tasks, "classes_per_task": classes_per_task}
+    wanted = {key: value for key, value in wanted.items() if value is not None}
+    for key in wanted:
+        if key not in declared_params(kind.make_plan):
+            raise ConfigError(f"--stream {stream} takes no --{key.replace('_', '-')}")
+    plan = kind.make_plan(graph, **wanted)
     config = RunConfig(
         dataset=dataset,
         data_options=data_options,
-        method=method,
+        method=name,
         params=params,
         scenario=scenario,
         edges=edges,  # type: ignore[arg-type]
         evaluate=evaluate,
-        tasks=plan.tasks,
+        stream=stream,
+        plan=plan,
+        ahead=len(plan.steps) - 1 if evaluate_ahead else kind.num_ahead,
         data_sha256=graph.fingerprint(),
         versions=installed_versions(),
-        recipe=name,
+        learner=learner,
+        settings={key: params[key] for key in given},
+        recipe=recipe_name,
+        uses_recipes=recipe is not None,
     )
     return config, graph
 
@@ -207,27 +252,35 @@ def _split_settings(
 
 
 def _take_recipe(
-    recipe: Path | str | None, dataset: str, method: str, params: Mapping[str, Any], scenario: str
+    recipe: Path | str | None, dataset: str, method: str, given: Mapping[str, Any], scenario: str
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
     if recipe is None:
         return None, None
-    if recipe == AUTO:
-        found = find_recipe(dataset, method, variant_of(params), scenario)
-        return (found.name, found) if found else (None, None)
-    found = read_recipe(recipe)
-    this_run = {"method": method, "backbone": params.get("backbone"), "scenario": scenario}
+    if recipe != AUTO:
+        return str(recipe), read_recipe(recipe)
+    _, learner = find_learner(method)
+    declared = declared_params(learner.variant(given))
+    usual = {name: declared[name].default for name in ("backbone", "preset") if name in declared}
+    found = find_recipe(dataset, method, variant_of({**usual, **given}), scenario)
+    return (found.name, found) if found else (None, None)
+
+
+def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | None) -> None:
     for what, wanted in this_run.items():
         is_for = getattr(found, what)
         if is_for != wanted:
             raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")
-    return str(recipe), found
 
 
-def _resolve_scenario(scenario: str | None, evaluate: str | None) -> tuple[Scenario, Evaluate]:
+def _resolve_scenario(
+    kind: type[Stream], scenario: str | None, evaluate: str | None
+) -> tuple[Scenario, Evaluate]:
     if scenario is None:
-        scenario = "task" if evaluate in {None, "oracle"} else "class"
+        needed = "task" if evaluate in {None, "oracle"} else "class"
+        scenario = needed if needed in kind.scenarios else kind.scenarios[0]
     _choose("scenario", scenario, get_args(Scenario))
+    _choose("scenario", scenario, kind.scenarios, f"--stream {kind.kind} has scenario")
     if evaluate is None:
         evaluate = "oracle" if scenario == "task" else "global"
     _choose("evaluate", evaluate, get_args(Evaluate))
@@ -236,23 +289,28 @@ def _resolve_scenario(scenario: str | None, evaluate: str | None) -> tuple[Scena
             f"the task scenario gives the task with every question, so evaluate {evaluate!r} does not "
             "go with it; use --scenario class"
         )
+    if not kind.has_tasks and evaluate != "global":
+        raise ConfigError(f"--stream {kind.kind} has no tasks to name or to infer; use --evaluate global")
     return scenario, evaluate  # type: ignore[return-value]
 
 
-def _choose(what: str, word: str, known: Any) -> Any:
+def _check_learner(
+    name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool
+) -> None:
+    """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
+    if learner.needs_tasks and not kind.has_tasks:
+        raise ConfigError(f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method")
+    if ahead and kind.has_tasks and not (learner.answers_ahead and scenario == "task"):
+        raise ConfigError(
+            f"--evaluate-ahead: {name} cannot answer about classes that it has not seen; use --stream time, "
+            "or a network with a head that all tasks share, such as finetune, in the task scenario"
+        )
+
+
+def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
     if word not in known:
-        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")
-    return known[word] if isinstance(known, Mapping) else word
-
-
-def _defaults(function: Any) -> dict[str, Any]:
-    return {name: parameter.default for name, parameter in declared_params(function).items()}
-
-
-def _changed(values: Mapping[str, Any], usual: Mapping[str, Any], prefix: str) -> list[str]:
-    """``NAME=VALUE`` for what is not as usual; the backbone has an option of its own."""
-    return [
-        f"{prefix}{name}={value}"
-        for name, value in values.items()
-        if value != usual[name] and name != "backbone"
-    ]
+        listed = ", ".join(known)
+        if owner:
+            raise ConfigError(f"{owner} {listed}, got {word!r}")
+        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {listed}")
+    return word

@@ -1,127 +1,430 @@
-"""The result of a run over its seeds: the JSON that everything else reads."""
+"""The result of a run: what it writes, and what everything downstream reads.
+
+Nothing here needs PyTorch, so that results are shown and compared without importing it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hpn.datasets import Graph
-from hpn.experiment.run.config import RunConfig
-from hpn.learners import LEARNERS
-from hpn.metrics import accuracy_mean, average_retaining, forgetting_mean, summarize
-from hpn.metrics.matrix import Matrix
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from hpn.errors import DataError
+from hpn.metrics import METRICS, Measured, Metric, Summary, summarize
+
+if TYPE_CHECKING:
+    from hpn.experiment.run.config import RunConfig
 
 SCHEMA = 1
+RESULT = "result.json"
+
+Rows = list[list[float]]
+Number = int | float
+Counts = dict[str, Number]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+class Costs(_Part):
+    """Seconds by what they were spent on."""
+
+    fit: float
+    predict: float
+    total: float
+
+
+class Growth(_Part):
+    """What a learner has grown to after a step: the mean over seeds, or that of one seed.
+
+    Args:
+        parameters: Numbers needed to answer.
+        stored: Numbers kept between steps.
+        prototypes: Prototypes of each level.
+        most_prototypes: The largest of any seed.
+    """
+
+    parameters: Number
+    stored: Number
+    prototypes: Counts | None = None
+    most_prototypes: Counts | None = None
+
+
+class SeedResult(_Part):
+    """What one seed gave; accuracies are in per cent."""
+
+    seed: int
+    matrix: Rows
+    balanced: Rows
+    chance: Rows | None = None
+    parameters: int
+    stored: int | None = None
+    prototypes: Counts | None = None
+    bounds: dict[str, int | None] | None = None
+    parameter_bound: int | None = None
+    growth: list[Growth] | None = None
+    seconds: Costs
+    peak_rss_mb: float | None = None
+    device: str | None = None
+
+
+class StepResult(_Part):
+    """A step of the stream, and what is evaluated after it.
+
+    Args:
+        name: What people call it.
+        classes: Classes of the nodes that arrive with it.
+    """
+
+    name: str
+    classes: list[int]
+
+
+class Balanced(_Part):
+    """Metrics of class-balanced accuracies."""
+
+    am: Summary | None = None
+    fm: Summary | None = None
+    ars: Summary | None = None
+    matrices: list[Rows] = []
+
+
+def _empty_if_null(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class RunResult(_Part):
+    """A finished run over its seeds.
+
+    Accuracies and metrics are in per cent. Row ``i`` of a matrix is what was measured after step ``i``: on the
+    steps up to ``i``, and on those still to come that were asked about.
+
+    Args:
+        metrics: Summary of every metric of :data:`hpn.metrics.METRICS` by name; ``None`` where it does not
+            apply. In JSON each is a field of its own.
+        stream: The kind of stream.
+        steps: Its steps.
+        matrices: The accuracy matrix of each seed.
+        chance: Accuracies of guessing in the same shape.
+        reference: The run folder that intransigence refers to.
+    """
+
+    version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    dataset: str
+    method: str
+    backbone: str | None = None
+    scenario: str
+    evaluate: str
+    edges: str
+    stream: str = "tasks"
+    steps: list[StepResult] = Field(min_length=1)
+    seeds: list[int] = Field(min_length=1)
+    metrics: dict[str, Summary | None]
+    matrices: list[Rows]
+    chance: list[Rows] | None = None
+    parameters: Number | None = None
+    stored: Number | None = None
+    prototypes: Counts | None = None
+    bounds: dict[str, int | None] | None = None
+    parameter_bound: int | None = None
+    seconds: Costs | None = None
+    peak_rss_mb: float | None = None
+    device: str | None = None
+    versions: Annotated[dict[str, str], BeforeValidator(_empty_if_null)] = {}
+    out: str | None = None
+    balanced: Balanced | None = None
+    class_names: Annotated[dict[str, str], BeforeValidator(_empty_if_null)] = {}
+    growth: list[Growth] | None = None
+    params: Annotated[dict[str, Any], BeforeValidator(_empty_if_null)] = {}
+    recipe: str | None = None
+    reference: str | None = None
+    command: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, content: Any) -> Any:
+        """Take metrics from fields of their own, and steps of older files from their tasks."""
+        if not isinstance(content, Mapping):
+            return content
+        content = dict(content)
+        if "metrics" not in content:
+            content["metrics"] = {name: content.pop(name) for name in METRICS if name in content}
+            if content["metrics"].get("am", 0) == 0:
+                raise ValueError("am is missing")
+        tasks = content.pop("tasks", None)
+        if "steps" not in content and isinstance(tasks, list):
+            content["steps"] = [{"name": ",".join(map(str, task)), "classes": task} for task in tasks]
+        return content
+
+    @model_validator(mode="after")
+    def _check(self) -> RunResult:
+        if len(self.matrices) != len(self.seeds):
+            raise ValueError(f"matrices must hold one matrix per seed, {len(self.seeds)}")
+        for matrix in self.matrices:
+            if len(matrix) != len(self.steps):
+                raise ValueError(f"matrices must have one row per step, {len(self.steps)}")
+            Measured(matrix)
+        if self.growth is not None and len(self.growth) != len(self.steps):
+            raise ValueError(f"growth must have one entry per step, {len(self.steps)}")
+        return self
+
+    def __getitem__(self, name: str) -> Any:
+        """A field as in JSON, such as ``result["am"]["mean"]``."""
+        return self.to_json()[name]
+
+    @property
+    def am(self) -> Summary | None:
+        """Average accuracy after the last step."""
+        return self.metrics["am"]
+
+    @property
+    def tasks(self) -> list[list[int]]:
+        """Classes of each step."""
+        return [step.classes for step in self.steps]
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether every question has a single possible answer, so that accuracy measures nothing."""
+        chance = None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
+        return bool(chance) and min(chance or [0]) >= 100
+
+    def measured(self) -> list[Measured]:
+        """What was measured with each seed."""
+        forgets = self.metrics.get("fm") is not None or len(self.steps) == 1
+        balanced = self.balanced.matrices if self.balanced and self.balanced.matrices else None
+        return [
+            Measured(
+                matrix,
+                balanced=balanced[at] if balanced else None,
+                chance=self.chance[at] if self.chance else None,
+                forgets=forgets,
+            )
+            for at, matrix in enumerate(self.matrices)
+        ]
+
+    def curve(self, metric: Metric) -> list[Summary | None]:
+        """A metric after each step, over seeds."""
+        return [summarize(values) for values in zip(*map(metric.curve, self.measured()), strict=True)]
+
+    def mean_matrix(self) -> list[list[Summary | None]]:
+        """The accuracy matrix over seeds."""
+        return [
+            [summarize(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.matrices, strict=True)
+        ]
+
+    def class_name(self, label: int) -> str:
+        """What a class is called."""
+        return self.class_names.get(str(label), f"class {label}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``hpn run --json``."""
+        content = self.model_dump(mode="json", by_alias=True)
+        metrics = content.pop("metrics")
+        first = ("schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges")
+        return {
+            **{name: content.pop(name) for name in first},
+            "tasks": self.tasks,
+            "seeds": content.pop("seeds"),
+            **{name: metrics.get(name) for name in METRICS},
+            **content,
+        }
+
+
+def load_result(path: Path) -> RunResult:
+    """Read the result of a finished run.
+
+    Args:
+        path: A run folder, or the ``result.json`` in it.
+
+    Raises:
+        DataError: If the run has not finished, or the file is damaged or of another version.
+    """
+    file = path / RESULT if path.is_dir() else path
+    content = read_object(file)
+    if content.get("schema") != SCHEMA:
+        raise DataError(
+            f"{file} has schema {content.get('schema')!r}, expected {SCHEMA}; "
+            "read it with the version of hpn that wrote it, or run its command again"
+        )
+    return parse_result(RunResult, {**content, "out": content.get("out") or str(file.parent)}, file)
+
+
+def parse_result(kind: type[Any], content: Any, file: Path) -> Any:
+    """Check the content of a file.
+
+    Raises:
+        DataError: If it is damaged; states the first field that is.
+    """
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        problem = first["msg"].removeprefix("Value error, ")
+        raise DataError(
+            f"{file} is damaged ({where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}); "
+            "run its command again"
+        ) from None
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Read a JSON object that a command wrote.
+
+    Raises:
+        DataError: If it is not there, or not a JSON object.
+    """
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        if file.name == RESULT and file.parent.is_dir():
+            raise DataError(
+                f"{file.parent} has no {RESULT}, so the run has not finished; run its command again"
+            ) from None
+        raise DataError(f"{file} does not exist; name a run folder or its {RESULT}") from None
+    except OSError as error:
+        raise DataError(f"{file} cannot be read ({error.strerror}); check its permissions") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file} is not a JSON result ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{file} is not a JSON result (expected an object, got {type(content).__name__})")
+    return content
 
 
 def combine_seeds(
     config: RunConfig,
-    graph: Graph,
-    seeds: Sequence[int],
-    finished: Sequence[dict[str, Any]],
+    class_names: Sequence[str],
+    finished: Sequence[SeedResult],
     *,
     command: str,
     out: Path,
-) -> dict[str, Any]:
-    """Put the finished seeds of a run together; accuracies, AM, FM and ARS are in per cent.
+    reference: RunResult | None = None,
+) -> RunResult:
+    """Put the finished seeds of a run together.
 
     Args:
         config: The run.
-        graph: Its data, for the class names.
-        seeds: The seeds, in order.
-        finished: Result of each seed.
+        class_names: Names of all classes of the data.
+        finished: Result of each seed, in order.
         command: The command line that repeats the run.
         out: The run folder.
+        reference: The run that intransigence refers to.
     """
-    # Joint training sees every task anew each time: it has nothing to forget.
-    forgets = not LEARNERS[config.method].sees_past
-    matrices = [entry["matrix"] for entry in finished]
-    names = {str(c): graph.class_names[c] for task in config.tasks for c in task}
-    return {
-        "schema": SCHEMA,
-        "dataset": config.dataset,
-        "method": config.method,
-        "backbone": config.backbone,
-        "scenario": config.scenario,
-        "evaluate": config.evaluate,
-        "edges": config.edges,
-        "tasks": [list(task) for task in config.tasks],
-        "seeds": list(seeds),
-        **_metrics(matrices, forgets=forgets),
-        "parameters": _mean([entry["parameters"] for entry in finished]),
-        # Seeds that were finished before this was counted have none.
-        "stored": _mean([entry["stored"] for entry in finished])
-        if all("stored" in entry for entry in finished)
-        else None,
-        "prototypes": _mean_by_level([entry["prototypes"] for entry in finished]),
-        "bounds": finished[0]["bounds"],
-        "parameter_bound": finished[0].get("parameter_bound"),
-        "seconds": {
-            name: sum(entry["seconds"][name] for entry in finished) for name in ("fit", "predict", "total")
-        },
-        "peak_rss_mb": _largest([entry["peak_rss_mb"] for entry in finished]),
-        "device": finished[-1].get("device"),
-        "versions": config.versions,
-        "out": str(out),
-        "balanced": _metrics([entry["balanced"] for entry in finished], forgets=forgets),
-        "class_names": names,
-        "growth": _growth([entry.get("growth") for entry in finished], num_tasks=len(config.tasks)),
-        "params": config.effective_params(),
-        "recipe": config.recipe,
-        "command": command,
+    chance = [seed.chance for seed in finished if seed.chance is not None]
+    result = RunResult(
+        dataset=config.dataset,
+        method=config.method,
+        backbone=config.backbone,
+        scenario=config.scenario,
+        evaluate=config.evaluate,
+        edges=config.edges,
+        stream=config.stream,
+        steps=[StepResult(name=step.name, classes=list(step.classes)) for step in config.plan.steps],
+        seeds=[seed.seed for seed in finished],
+        metrics={},
+        matrices=[seed.matrix for seed in finished],
+        chance=chance if len(chance) == len(finished) else None,
+        parameters=_mean([seed.parameters for seed in finished]),
+        stored=_mean([seed.stored for seed in finished]),
+        prototypes=_mean_counts([seed.prototypes for seed in finished]),
+        bounds=finished[0].bounds,
+        parameter_bound=finished[0].parameter_bound,
+        seconds=Costs(
+            **{name: sum(getattr(seed.seconds, name) for seed in finished) for name in Costs.model_fields}
+        ),
+        peak_rss_mb=max((seed.peak_rss_mb for seed in finished if seed.peak_rss_mb), default=None),
+        device=finished[-1].device,
+        versions=config.versions,
+        out=str(out),
+        class_names={str(c): class_names[c] for step in config.plan.steps for c in step.classes},
+        growth=_mean_growth([seed.growth for seed in finished], len(config.plan.steps)),
+        params=config.effective_params(),
+        recipe=config.recipe,
+        reference=None if reference is None else reference.out,
+        command=command,
+    )
+    forgets = not config.learner.sees_past
+    measured = [
+        Measured(
+            seed.matrix, seed.balanced, seed.chance, _reference_matrix(reference, seed.seed), forgets=forgets
+        )
+        for seed in finished
+    ]
+    balanced = [Measured(seed.balanced, forgets=forgets) for seed in finished]
+    parts = {
+        name: None if result.is_trivial else summarize([METRICS[name](seed) for seed in balanced])
+        for name in ("am", "fm", "ars")
     }
+    return result.model_copy(
+        update={
+            "metrics": {
+                name: None if result.is_trivial else summarize([metric(seed) for seed in measured])
+                for name, metric in METRICS.items()
+            },
+            "balanced": Balanced(**parts, matrices=[seed.balanced for seed in finished]),
+        }
+    )
 
 
-def _metrics(matrices: Sequence[Matrix], *, forgets: bool) -> dict[str, Any]:
-    def over_seeds(metric: Callable[[Matrix], float | None]) -> Any:
-        return summarize([metric(matrix) for matrix in matrices])
+def check_reference(reference: RunResult, config: RunConfig, seeds: Sequence[int]) -> None:
+    """Refuse a reference run of other questions.
 
-    return {
-        "am": over_seeds(accuracy_mean),
-        "fm": over_seeds(forgetting_mean) if forgets else None,
-        "ars": over_seeds(_percent_retained) if forgets else None,
-        "matrices": list(matrices),
-    }
+    Raises:
+        DataError: If it has other data, steps, seeds or another evaluation.
+    """
+    ours = {"dataset": config.dataset, "stream": config.stream, "evaluate": config.evaluate}
+    for name, value in ours.items():
+        if getattr(reference, name) != value:
+            raise DataError(
+                f"reference {reference.out} has {name} {getattr(reference, name)}, this run {value}; "
+                "give a run of the same questions"
+            )
+    if reference.tasks != [list(step.classes) for step in config.plan.steps]:
+        raise DataError(f"reference {reference.out} has other steps; give a run of the same questions")
+    missing = sorted(set(seeds) - set(reference.seeds))
+    if missing:
+        raise DataError(f"reference {reference.out} has no seed {missing[0]}; run it with the same seeds")
 
 
-def _percent_retained(matrix: Matrix) -> float | None:
-    share = average_retaining(matrix)
-    return None if share is None else 100.0 * share
+def _reference_matrix(reference: RunResult | None, seed: int) -> Rows | None:
+    return None if reference is None else reference.matrices[reference.seeds.index(seed)]
 
 
-def _mean(values: Sequence[int]) -> float:
-    mean = sum(values) / len(values)
+def _mean(values: Sequence[Number | None]) -> Number | None:
+    """The mean, a whole number where it is one; none where a seed was finished before this was counted."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    mean = sum(known) / len(known)
     return int(mean) if mean == int(mean) else mean
 
 
-def _mean_by_level(counts: Sequence[dict[str, int] | None]) -> dict[str, float] | None:
+def _mean_counts(counts: Sequence[Counts | None]) -> Counts | None:
     known = [count for count in counts if count is not None]
     if not known:
         return None
-    return {level: _mean([count[level] for count in known]) for level in known[0]}
+    return {level: _mean([count[level] for count in known]) or 0 for level in known[0]}
 
 
-def _growth(seeds: Sequence[list[dict[str, Any]] | None], *, num_tasks: int) -> list[dict[str, Any]] | None:
-    """What the seeds had grown to after each task; seeds from before this was counted have none."""
-    known = [steps for steps in seeds if steps is not None and len(steps) == num_tasks]
+def _mean_growth(seeds: Sequence[list[Growth] | None], num_steps: int) -> list[Growth] | None:
+    """What the seeds had grown to after each step; seeds from before this was counted have none."""
+    known = [steps for steps in seeds if steps is not None and len(steps) == num_steps]
     if len(known) < len(seeds):
         return None
-    return [_grown(step) for step in zip(*known, strict=True)]
-
-
-def _grown(step: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    prototypes = [entry["prototypes"] for entry in step]
-    return {
-        "parameters": _mean([entry["parameters"] for entry in step]),
-        "stored": _mean([entry["stored"] for entry in step]),
-        "prototypes": _mean_by_level(prototypes),
-        "most_prototypes": {level: max(count[level] for count in prototypes) for level in prototypes[0]}
-        if prototypes[0] is not None
-        else None,
-    }
-
-
-def _largest(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known, default=None)
+    grown = []
+    for step in zip(*known, strict=True):
+        counts = [entry.prototypes for entry in step if entry.prototypes is not None]
+        grown.append(
+            Growth(
+                parameters=_mean([entry.parameters for entry in step]) or 0,
+                stored=_mean([entry.stored for entry in step]) or 0,
+                prototypes=_mean_counts(counts),
+                most_prototypes={level: max(count[level] for count in counts) for level in counts[0]}
+                if counts
+                else None,
+            )
+        )
+    return grown

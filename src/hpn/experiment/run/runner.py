@@ -186,5 +186,5 @@ def learn_tasks(
     watch = watch or Stopwatch({})
     for index in range(first, len(stream)):
         with watch.measure("fit"):
-            learner.fit_task(stream.task(index, with_past=learner.sees_past), observer)
+            learner.fit_task(stream.step(index, with_past=learner.sees_past), observer)
         yield index

@@ -76,10 +76,10 @@ class SeedRun(Observer):
         """The task to learn, or to go on learning."""
         return len(self.rows)
 
-    def after_step(self, learner: Learner, progress: Progress) -> None:
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
         """Log a step; checkpoint if that costs little next to the time since the last one."""
         self.log.write("step", task=progress.task, done=progress.done, **progress.metrics)
-        self.watcher.step_finished(self.seed, progress)
+        self.watcher.epoch_finished(self.seed, progress)
         since = time.perf_counter() - self._saved_at
         if progress.done < progress.total and self._save_seconds < CHECKPOINT_SHARE * since:
             self._save(step=progress.done)

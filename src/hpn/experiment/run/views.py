@@ -54,7 +54,7 @@ def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
     """
     rows, labels = [], []
     for task in range(after + 1):
-        query, key = stream.query(task=task, after=after, evaluate="oracle")
+        query, key = stream.query(step=task, after=after, evaluate="oracle")
         represented = learner.represent(query)
         assert represented is not None  # noqa: S101  (check_views has seen to that)
         share = np.random.default_rng((learner.seed, task)).permutation(len(key.y))

@@ -109,7 +109,7 @@ def make_plan(
         except ConfigError as error:
             raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
     stream = config.make_stream(graph, 0)
-    counts = [len(stream.task(index).val) for index in range(len(stream))]
+    counts = [len(stream.step(index).val) for index in range(len(stream))]
     for index, count in enumerate(counts):
         if not count:
             raise ConfigError(

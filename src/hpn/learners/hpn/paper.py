@@ -38,7 +38,7 @@ from hpn.nn.hpn.losses import directions, total_loss
 from hpn.nn.hpn.network import Levels, Output, PrototypeNetwork
 from hpn.nn.hpn.sampling import NeighborSampler
 from hpn.params import OneOf, SearchChoice
-from hpn.streams import Classes, GraphView, Query, Task
+from hpn.streams import Classes, GraphView, Query, Step
 from hpn.theory.memory import LEVELS, MemoryBound
 
 LOGGER = logging.getLogger(__name__)
@@ -125,8 +125,8 @@ class PaperHPN(HPN):
         >>> from hpn.datasets import load_dataset
         >>> from hpn.streams import TaskStream
         >>> stream = TaskStream(load_dataset("digits"))
-        >>> learner = PaperHPN().fit_task(stream.task(0)).fit_task(stream.task(1))
-        >>> query, key = stream.query(task=0, after=1, evaluate="oracle")
+        >>> learner = PaperHPN().fit_task(stream.step(0)).fit_task(stream.step(1))
+        >>> query, key = stream.query(step=0, after=1, evaluate="oracle")
         >>> (learner.predict(query) == key.y).float().mean() > 0.95
         tensor(True)
     """
@@ -201,41 +201,41 @@ class PaperHPN(HPN):
 
     # Algorithm 1
 
-    def _learn(self, task: Task, observer: Observer) -> None:
+    def _learn(self, step: Step, observer: Observer) -> None:
         if not hasattr(self, "epoch_"):  # otherwise a loaded state goes on in the middle of a task
-            self._begin(task)
-        data = self._prepare(task)
+            self._begin(step)
+        data = self._prepare(step)
         while self.epoch_ < self.epochs:
             loss = self._run_epoch(data)
             self.epoch_ += 1
-            self._step_done(observer, Progress(task.index, self.epoch_, self.epochs, {"loss": loss}))
+            self._epoch_done(observer, Progress(step.index, self.epoch_, self.epochs, {"loss": loss}))
         self._finish(data)
 
-    def _begin(self, task: Task) -> None:
+    def _begin(self, step: Step) -> None:
         """Make or widen the network, and select extractors."""
-        if task.index == 0:
+        if step.index == 0:
             self.network_ = self._new_network(self._num_outputs())
             self.selections_, self.certificates_ = [], []
         self.network_.cpu().grow_head(self._num_outputs())  # whatever a seed draws is drawn there
-        self.selections_.append(self._select(task))
+        self.selections_.append(self._select(step))
         self.network_.to(self.device)
         self.epoch_ = 0
 
-    def _select(self, task: Task) -> Selection:
+    def _select(self, step: Step) -> Selection:
         """Choose the extractors of a task from its training nodes, once (Eq. 5)."""
         free = [[at for at in range(self.num_extractors) if at not in used] for used in self._used()]
         has_room = all(len(numbers) >= self.num_selected for numbers in free)
-        if task.index == 0 or (self.selection == "reserve" and has_room):
+        if step.index == 0 or (self.selection == "reserve" and has_room):
             return Selection(*(tuple(numbers[: self.num_selected]) for numbers in free))
         if self.selection == "reserve":
             LOGGER.warning(
                 "task %d shares the extractors of earlier tasks, because all %d are in use%s; "
                 "a larger num_extractors would give it its own",
-                task.index,
+                step.index,
                 self.num_extractors,
                 ", and does not train them" if self.retention == "certified" else "",
             )
-        return self._most_similar(self._inputs(task.graph, task.train)(0))
+        return self._most_similar(self._inputs(step.graph, step.train)(0))
 
     @torch.no_grad()
     def _most_similar(self, inputs: Inputs) -> Selection:
@@ -270,7 +270,7 @@ class PaperHPN(HPN):
         inputs = Inputs(stacked, torch.arange(stacked.shape[0], device=CPU).view(len(means), -1).t())
         return lambda _: inputs
 
-    def _prepare(self, task: Task) -> _TrainingData:
+    def _prepare(self, step: Step) -> _TrainingData:
         """Collect what the epochs of a task need, and let what it may move have gradients."""
         selection, network = self.selections_[-1], self.network_
         kinds = (network.node_extractors, selection.node), (network.structure_extractors, selection.structure)
@@ -279,17 +279,17 @@ class PaperHPN(HPN):
         is_certified = self.retention == "certified"
         for parameter in (*chosen[0], *chosen[1]):
             parameter.requires_grad_(not (is_certified and self._shares_extractors()))
-        network.layers.requires_grad_(not is_certified or task.index == 0)
-        rivals = next(group for group in self._groups() if group[-1] == task.index)
+        network.layers.requires_grad_(not is_certified or step.index == 0)
+        rivals = next(group for group in self._groups() if group[-1] == step.index)
         classes = self._classes_of(rivals)
         columns = self._columns(classes)
         return _TrainingData(
-            task=task.index,
-            inputs=self._inputs(task.graph, task.train),
+            task=step.index,
+            inputs=self._inputs(step.graph, step.train),
             node=chosen[0],
             structure=chosen[1],
             extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
-            target=(task.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
+            target=(step.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
         )
 

@@ -33,7 +33,7 @@ from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
 from hpn.nn.encoder import ROWS
 from hpn.nn.fold import cut, run_threads
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import GraphView, Query, Task
+from hpn.streams import GraphView, Query, Step
 from hpn.theory.memory import LEVELS, MemoryBound
 
 TASK_WEIGHT = 2.0
@@ -282,8 +282,8 @@ class SolvedHPN(HPN):
         >>> from hpn.datasets import load_dataset
         >>> from hpn.streams import TaskStream
         >>> stream = TaskStream(load_dataset("digits"))
-        >>> learner = SolvedHPN(width=500).fit_task(stream.task(0)).fit_task(stream.task(1))
-        >>> query, key = stream.query(task=0, after=1, evaluate="oracle")
+        >>> learner = SolvedHPN(width=500).fit_task(stream.step(0)).fit_task(stream.step(1))
+        >>> query, key = stream.query(step=0, after=1, evaluate="oracle")
         >>> (learner.predict(query) == key.y).float().mean() > 0.95
         tensor(True)
         >>> learner.is_certified(0)
@@ -341,16 +341,16 @@ class SolvedHPN(HPN):
         """The prototypes of each level, which :func:`hpn.check_run` looks at."""
         return self.network_.planes
 
-    def _learn(self, task: Task, observer: Observer) -> None:
-        if task.index == 0:
-            settings = self.settings().fit_to(task.graph.num_nodes)
+    def _learn(self, step: Step, observer: Observer) -> None:
+        if step.index == 0:
+            settings = self.settings().fit_to(step.graph.num_nodes)
             self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
-        train, val = (task.train.numpy(), task.train_y.numpy()), (task.val.numpy(), task.val_y.numpy())
-        self.network_.learn(task.graph, train, val, task.index if task.scenario == "task" else None)
+        train, val = (step.train.numpy(), step.train_y.numpy()), (step.val.numpy(), step.val_y.numpy())
+        self.network_.learn(step.graph, train, val, step.index if step.scenario == "task" else None)
         # Every view of a stream has nodes to weigh banks by.
         self.network_.memory = self.network_.memory.without_last()
         self.in_progress_ = False
-        self._step_done(observer, Progress(task.index, 1, 1))
+        self._epoch_done(observer, Progress(step.index, 1, 1))
 
     def _scores(self, query: Query) -> Tensor:
         evidence = self.network_.find_evidence(query.graph, query.nodes.numpy(), query.task)

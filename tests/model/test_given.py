@@ -24,7 +24,7 @@ from hpn.datasets.graph import Masks
 from hpn.datasets.store import write_store
 from hpn.errors import ConfigError, DataError
 from hpn.streams import GraphView, given
-from hpn.streams.given import (
+from hpn.model.given import (
     Labelled,
     arrange_features,
     default_labels,

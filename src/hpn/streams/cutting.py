@@ -1,0 +1,136 @@
+"""Views cut from a graph: the nodes of some steps, and the edges among them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hpn.datasets import Graph
+from hpn.datasets.sparse import is_sparse, select_rows
+from hpn.streams.views import Edges, FeatureRows, GraphView
+
+COPIED = 1 << 22
+"""Dense features of a view are copied up to so many numbers, and fetched when needed beyond."""
+KEPT = 1 << 29
+"""Entries of edges in the views that are kept to be used again."""
+EDGES_AT_ONCE = 1 << 20
+"""Edges looked at at once while a view is cut, which bounds the memory."""
+
+
+class ViewCutter:
+    """Cuts views from a graph, and keeps some of them.
+
+    Args:
+        graph: The graph.
+        step_of: The step of each node, -1 for none ``[num_nodes]``.
+        num_steps: How many steps there are.
+        edges: ``within`` for edges within a step only, ``seen`` for all among the nodes of a view.
+        seed: Draws the order of nodes in views, and their ids.
+    """
+
+    def __init__(self, graph: Graph, step_of: Tensor, num_steps: int, *, edges: Edges, seed: int) -> None:
+        self._graph, self._step_of, self._edges = graph, step_of, edges
+        generator = torch.Generator().manual_seed(seed)
+        self._rank = torch.randperm(graph.num_nodes, generator=generator)
+        by_rank = torch.empty_like(self._rank).scatter_(0, self._rank, torch.arange(len(self._rank)))
+        self._nodes = _nodes_of_steps(step_of, by_rank, num_steps)
+        self._index_type = np.int32 if graph.num_nodes < 2**31 else np.int64
+        self._ids = torch.randint(2**62, self._rank.shape, generator=generator)
+        self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
+
+    def view(self, steps: tuple[int, ...]) -> tuple[GraphView, Tensor]:
+        """A view of the nodes of some steps, in the order of the stream, and which nodes of the graph they are."""
+        kept = self._views.pop(steps, None)
+        if kept is None:
+            kept = self._cut(steps)
+            # Views of one step together are as large as the graph's edges; the growing ones would be many.
+            self._views = {key: view for key, view in self._views.items() if len(key) == 1}
+        self._views[steps] = kept  # the last is the one used last
+        spare = sum(len(view.indices) for view, _ in self._views.values()) - KEPT
+        for key in list(self._views)[:-1]:
+            if spare <= 0:
+                break
+            spare -= len(self._views.pop(key)[0].indices)
+        return kept
+
+    def _cut(self, steps: tuple[int, ...]) -> tuple[GraphView, Tensor]:
+        """An index set of a large graph: which nodes, and the edges among them; of a small one, a copy."""
+        nodes = self._nodes[steps[0]] if len(steps) == 1 else self._merge(steps)
+        indptr, indices = self._edges_among(nodes, are_mixed=len(steps) > 1)
+        x: Tensor | FeatureRows
+        if is_sparse(self._graph.x):
+            x = select_rows(self._graph.x, nodes)
+        else:
+            x = FeatureRows(self._graph.x, nodes)
+            x = x.take() if len(nodes) * self._graph.num_features <= COPIED else x
+        return GraphView.compressed(x, indptr, indices, self._ids[nodes]), nodes
+
+    def _merge(self, steps: tuple[int, ...]) -> Tensor:
+        nodes = torch.cat([self._nodes[step] for step in steps])
+        return nodes[torch.argsort(self._rank[nodes])]
+
+    def _edges_among(self, nodes: Tensor, *, are_mixed: bool) -> tuple[Tensor, Tensor]:
+        """The edges among some nodes that the stream allows, compressed; nodes by their position."""
+        rows, indptr = nodes.numpy(), self._graph.indptr.numpy()
+        local = np.full(self._graph.num_nodes, -1, dtype=self._index_type)
+        local[rows] = np.arange(len(rows), dtype=local.dtype)
+        owner = self._step_of.numpy() if are_mixed and self._edges == "within" else None
+        first = indptr[rows]
+        count = indptr[rows + 1] - first
+
+        def look_at(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            """How many edges each node of a part has in view, and where they lead."""
+            ends = np.cumsum(count[part])
+            # Entry e of a node sits at its start + (e - the entries of the nodes before it).
+            entry = np.repeat(first[part] - ends + count[part], count[part])
+            entry += np.arange(len(entry))
+            target = _take(self._graph.indices, entry)
+            place = local.take(target)
+            keep = place >= 0
+            if owner is not None:
+                keep &= np.repeat(owner[rows[part]], count[part]) == owner.take(target)
+            # No end is before the first.
+            kept = np.append(np.cumsum(keep, dtype=np.int32), np.int32(0))[ends - 1]
+            kept = np.diff(kept, prepend=0)
+            return kept, _sort_rows(kept, place[keep])
+
+        found = [look_at(part) for part in _cut_evenly(count, EDGES_AT_ONCE)]
+        kept = np.concatenate([part for part, _ in found])
+        indices = np.concatenate([part for _, part in found])
+        ends = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
+        return torch.from_numpy(ends), torch.from_numpy(indices)
+
+
+def _nodes_of_steps(step_of: Tensor, by_rank: Tensor, num_steps: int) -> list[Tensor]:
+    """The nodes of each step, in the order of the stream."""
+    owner = step_of[by_rank]
+    order = torch.argsort(owner, stable=True)
+    sizes = torch.bincount(owner + 1, minlength=num_steps + 1)  # the first are in no step
+    return list(torch.split(by_rank[order], sizes.tolist())[1:])
+
+
+def _take(values: Tensor, at: np.ndarray) -> np.ndarray:
+    # NumPy's take is twice as fast; values that are spread over files have their own.
+    found = values.numpy().take(at) if isinstance(values, Tensor) else values[torch.from_numpy(at)].numpy()
+    return np.asarray(found)
+
+
+def _cut_evenly(count: np.ndarray, most: int) -> list[slice]:
+    """Cut a list of nodes so that each part has about ``most`` edges."""
+    share = np.maximum(np.cumsum(count) - 1, 0) // most
+    cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(count)]
+    return [slice(*pair) for pair in pairwise(cuts)]
+
+
+def _sort_rows(count: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Sort the neighbours of each node, so that no order of edges survives from the full graph."""
+    row = np.repeat(np.arange(len(count)), count)
+    if target.dtype == np.int64:
+        return np.asarray(target[np.lexsort((target, row))])
+    key = row << 32
+    key |= target
+    key.sort()
+    return key.astype(np.int32)  # the lower half
