@@ -17,7 +17,7 @@ def play(watcher: Watcher) -> None:
     watcher.seed_started(1, first_task=0, first_epoch=3)
     for done in (4, 5):
         watcher.epoch_finished(1, Progress(0, done, 5, {"loss": 0.25}))
-    watcher.task_finished(1, 0, Row([80.0, 60.0], [80.0, 60.0]))
+    watcher.step_finished(1, 0, Row([80.0, 60.0], [80.0, 60.0]))
     watcher.seed_finished(1, reused=False)
 
 

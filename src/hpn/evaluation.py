@@ -41,7 +41,8 @@ def evaluate(
         part: ``test`` to report; ``val`` to choose anything.
         ahead: Steps to come that are asked about as well.
     """
-    right, y, owner, chance = [], [], [], {}
+    right, y, owner = [], [], []
+    chance: dict[int, float] = {}
     for query, key in stream.queries(after=after, evaluate=mode, part=part, ahead=ahead):
         right.append(learner.predict(query) == key.y)
         y.append(key.y)

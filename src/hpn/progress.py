@@ -57,7 +57,7 @@ class PlainProgress(Watcher):
             task = f"task {progress.task + 1}/{self._tasks}"
             self._say(f"seed {seed}: {task}, epoch {progress.done}/{progress.total}")
 
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         """Show the mean accuracy over the tasks so far."""
         mean = sum(row.accuracy) / len(row.accuracy)
         self._say(f"seed {seed}: task {task + 1}/{self._tasks} learned, AM so far {mean:.1f} %")
@@ -113,7 +113,7 @@ class LiveProgress(Watcher):
         note = "  ".join(f"{name} {value:.3f}" for name, value in progress.metrics.items())
         self._bars.update(self._epochs, completed=progress.done, total=progress.total, note=note)
 
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         """Move the task bar."""
         mean = sum(row.accuracy) / len(row.accuracy)
         self._bars.update(self._tasks, completed=task + 1, note=f"AM so far {mean:.1f} %")

@@ -25,7 +25,7 @@ class Counter(Watcher):
     def epoch_finished(self, seed: int, progress: Progress) -> None:
         self.steps += 1
 
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         self.tasks += 1
 
 

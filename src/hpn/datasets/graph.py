@@ -57,8 +57,8 @@ class Graph:
         column_kinds: How each feature column of a table was read: ``number``, ``boolean``, ``category`` or
             ``text``, in the order of the features; ``None`` if the source is not a table.
         node_time: When each node arrived ``[num_nodes]``, int64; ``None``: unknown.
-        y_by_time: Class of each node at each of the times, in order ``[num_times, num_nodes]``; ``None``: they
-            never changed.
+        y_by_time: Class of each node at each of the times, in order ``[num_times, num_nodes]``; ``None``:
+            they never changed.
         notes: What was done while reading, one line each, for people. Neither ids, names, kinds nor notes are
             part of the fingerprint.
     """

@@ -8,7 +8,7 @@ from typing import Any
 from hpn.evaluation import evaluate
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.determinism import deterministic
-from hpn.experiment.run.runner import learn_tasks
+from hpn.experiment.run.runner import learn_steps
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 from hpn.learners.hpn import PaperHPN, SolvedHPN
@@ -51,11 +51,11 @@ def study_retention(
     with deterministic(graph):
         watcher.run_started(None, 1, len(stream))
         watcher.seed_started(seed, 0, 0)
-        for index in learn_tasks(learner, stream, observer=_Steps(watcher, seed)):
+        for index in learn_steps(learner, stream, observer=_Steps(watcher, seed)):
             study.after_task(index)
             row = evaluate(learner, stream, after=index, mode=config.evaluate)
             matrix.append(row.accuracy)
-            watcher.task_finished(seed, index, row)
+            watcher.step_finished(seed, index, row)
     return {
         "dataset": config.dataset,
         "method": config.method,

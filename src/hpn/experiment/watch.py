@@ -24,7 +24,7 @@ class Watcher:
     def epoch_finished(self, seed: int, progress: Progress) -> None:
         """An epoch, or whatever the learner counts, is done."""
 
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         """A task is learned and the questions are answered."""
 
     def seed_finished(self, seed: int, *, reused: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from hpn.errors import ConfigError, nearest
 from hpn.learners.base import Learner, Observer, Progress, State
@@ -58,7 +59,7 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
         known = f"{nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
         raise ConfigError(f"unknown method {method!r}; {known}")
     try:
-        found = import_module(module)
+        found: Any = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
@@ -66,6 +67,7 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ConfigError(f"method {method!r} is not a subclass of hpn.Learner")
     return method, found
+
 
 __all__ = [
     "ERGNN",

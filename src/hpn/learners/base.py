@@ -50,6 +50,9 @@ class Learner(ABC):
     needs_tasks: ClassVar[bool] = False
     """Whether every step must be a task, with classes that no other step has."""
 
+    answers_ahead: ClassVar[bool] = False
+    """Whether it answers about tasks that it has not learned, if they are given: one head for all tasks."""
+
     search_space: ClassVar[Mapping[str, SearchChoice]] = {}
     """What ``hpn tune`` searches, by hyper-parameter."""
 

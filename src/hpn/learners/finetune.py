@@ -63,6 +63,7 @@ class FineTune(Learner):
         "dropout": OneOf(0.0, 0.5),
     }
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "learning"
+    answers_ahead: ClassVar[bool] = True
 
     network_: Backbone
     epoch_: int
@@ -191,7 +192,9 @@ class FineTune(Learner):
 
     def _scores(self, query: Query) -> Tensor:
         adjacency = self.network_.prepare(query.graph.edge_index, query.graph.num_nodes)
-        columns = self._columns(query.classes)
+        is_learned = query.task is None or query.task < len(self.tasks_)
+        # A head that all tasks share answers about tasks to come by position, as far as it is wide enough.
+        columns = self._columns(query.classes) if is_learned else list(range(len(query.classes)))
         if self.batch_size is None:
             logits = self._answer(query.graph.x, adjacency, query.nodes)
         else:
@@ -199,6 +202,8 @@ class FineTune(Learner):
             asked, place = torch.unique(query.nodes, return_inverse=True)
             cuts = (cutter.cut(nodes) for nodes in torch.split(asked, self.batch_size))
             logits = torch.cat([self._answer(cut.x, cut.adjacency, cut.rows) for cut in cuts])[place]
+        missing = max(columns) + 1 - logits.shape[1]
+        logits = F.pad(logits, (0, missing), value=-torch.inf) if missing > 0 else logits
         return logits[:, columns].log_softmax(dim=1)
 
     def _answer(self, x: Tensor, adjacency: Adjacency, rows: Tensor) -> Tensor:

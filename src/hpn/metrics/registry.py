@@ -1,14 +1,16 @@
 r"""The list of metrics: everything that shows or writes metrics iterates over :data:`METRICS`.
 
-All are functions of what was measured with one seed. Row ``i`` of the accuracy matrix holds the accuracies on
-steps ``0 … i`` after step ``i`` was learned, so ``matrix[i][j]`` is the paper's :math:`a_{i,j}`; where steps to
-come were asked about, their accuracies follow in the same row. A new metric is one decorated function here.
+All are functions of what was measured with one seed. Row ``i`` of the accuracy matrix holds the accuracies
+on steps ``0 … i`` after step ``i`` was learned, so ``matrix[i][j]`` is the paper's :math:`a_{i,j}`; where
+steps to come were asked about, their accuracies follow in the same row. A new metric is one decorated
+function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 Matrix = Sequence[Sequence[float]]
 
@@ -42,12 +44,12 @@ class Measured:
     def until(self, step: int) -> Measured:
         """What was known after an earlier step."""
 
-        def cut(matrix: Matrix | None) -> Matrix | None:
-            return None if matrix is None else [row[: step + 1] for row in matrix[: step + 1]]
+        def cut(matrix: Matrix | None) -> Matrix:
+            return [row[: step + 1] for row in (matrix or [])[: step + 1]]
 
-        cut_matrix = [row[: step + 1] for row in self.matrix[: step + 1]]
-        parts = {name: cut(getattr(self, name)) for name in ("balanced", "chance", "reference")}
-        return replace(self, matrix=cut_matrix, **parts)
+        names = ("matrix", "balanced", "chance", "reference")
+        parts: dict[str, Any] = {name: cut(getattr(self, name)) or None for name in names}
+        return replace(self, **parts)
 
 
 Function = Callable[[Measured], float | None]

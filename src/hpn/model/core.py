@@ -20,6 +20,17 @@ from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
+from hpn.model.given import (
+    GraphLike,
+    arrange_features,
+    default_labels,
+    default_nodes,
+    read_graph,
+    read_labelled,
+    read_labels,
+    read_nodes,
+    read_validation,
+)
 from hpn.model.labels import (
     check_kind,
     code_of,
@@ -32,17 +43,6 @@ from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import resolve_params
 from hpn.streams import GraphView
-from hpn.model.given import (
-    GraphLike,
-    arrange_features,
-    default_labels,
-    default_nodes,
-    read_graph,
-    read_labelled,
-    read_labels,
-    read_nodes,
-    read_validation,
-)
 from hpn.streams.identity import hash_nodes
 
 if TYPE_CHECKING:

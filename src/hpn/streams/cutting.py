@@ -42,7 +42,7 @@ class ViewCutter:
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
 
     def view(self, steps: tuple[int, ...]) -> tuple[GraphView, Tensor]:
-        """A view of the nodes of some steps, in the order of the stream, and which nodes of the graph they are."""
+        """A view of the nodes of some steps, in the order of the stream, and their numbers."""
         kept = self._views.pop(steps, None)
         if kept is None:
             kept = self._cut(steps)

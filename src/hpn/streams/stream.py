@@ -111,9 +111,7 @@ class Stream(ABC):
 
     @classmethod
     @abstractmethod
-    def make(
-        cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int
-    ) -> Stream:
+    def make(cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int) -> Stream:
         """The stream of a plan."""
 
     @classmethod
@@ -207,7 +205,7 @@ class Stream(ABC):
             )
         return {"tasks": steps, "left_out": classes(self.left_out)}
 
-    def _labels(self, nodes: Tensor, after: int) -> Tensor:  # noqa: ARG002
+    def _labels(self, nodes: Tensor, after: int) -> Tensor:
         """Class numbers of nodes of the graph, as they are known after a step."""
         return self._graph.y[nodes]
 
@@ -228,4 +226,3 @@ class Stream(ABC):
         if len(in_view) == 1:  # the step asked about is then the one in view, or none is named
             self._asked[in_view, part] = found
         return found
-

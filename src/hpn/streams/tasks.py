@@ -68,7 +68,7 @@ class TaskStream(Stream):
         return cls(graph, tasks=plan, scenario=scenario, edges=edges, seed=seed)
 
     @classmethod
-    def make_plan(
+    def make_plan(  # type: ignore[override]
         cls,
         graph: Graph,
         *,

@@ -53,7 +53,7 @@ class TimeStream(Stream):
         return cls(graph, plan=plan, seed=seed)
 
     @classmethod
-    def make_plan(cls, graph: Graph) -> StreamPlan:
+    def make_plan(cls, graph: Graph) -> StreamPlan:  # type: ignore[override]
         """One step per time.
 
         Raises:

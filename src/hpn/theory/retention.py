@@ -18,7 +18,7 @@ from torch import Tensor
 from hpn.datasets.sparse import select_rows
 from hpn.errors import ConfigError
 from hpn.nn.hpn.network import PrototypeNetwork
-from hpn.streams import GraphView, Query, TaskStream
+from hpn.streams import GraphView, Query, Stream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two
 
 VECTORS_AT_ONCE = 1 << 14
@@ -154,7 +154,7 @@ class RetentionStudy:
     Example:
         >>> from hpn.datasets import load_dataset
         >>> from hpn.learners import HPN
-        >>> stream, learner = TaskStream(load_dataset("digits")), HPN(width=200)
+        >>> stream, learner = Stream(load_dataset("digits")), HPN(width=200)
         >>> study = RetentionStudy(learner, stream)
         >>> for index in range(2):
         ...     _ = learner.fit_task(stream.step(index))
@@ -164,7 +164,7 @@ class RetentionStudy:
         (True, 0)
     """
 
-    def __init__(self, learner: PrototypeLearner, stream: TaskStream) -> None:
+    def __init__(self, learner: PrototypeLearner, stream: Stream) -> None:
         self.learner = learner
         self.stream = stream
         self._own: list[Tensor] = []

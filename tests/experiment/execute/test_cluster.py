@@ -92,7 +92,7 @@ def interrupted(job: Job, graph: Graph) -> dict[str, bytes]:
     """The files of a seed that was stopped after its first task."""
 
     class Stop(Watcher):
-        def task_finished(self, *_: Any) -> None:
+        def step_finished(self, *_: Any) -> None:
             raise Interrupted
 
     with contextlib.suppress(Interrupted):

@@ -98,7 +98,7 @@ class Break(Watcher):
     def epoch_finished(self, seed: int, progress: Progress) -> None:
         self._tick()
 
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         self._tick()
 
 

@@ -114,7 +114,7 @@ def test_a_run_with_views(tmp_path: Path, settings: dict[str, Any]) -> None:
 
 
 class Break(Watcher):
-    def task_finished(self, seed: int, task: int, row: Row) -> None:
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
         if task == 1:
             raise KeyboardInterrupt
 

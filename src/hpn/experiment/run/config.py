@@ -261,7 +261,7 @@ def _take_recipe(
         return str(recipe), read_recipe(recipe)
     _, learner = find_learner(method)
     declared = declared_params(learner.variant(given))
-    usual = {name: declared[name].default for name in ("backbone", "preset") if name in declared}
+    usual: dict[str, Any] = {key: value.default for key, value in declared.items()}
     found = find_recipe(dataset, method, variant_of({**usual, **given}), scenario)
     return (found.name, found) if found else (None, None)
 
@@ -299,7 +299,9 @@ def _check_learner(
 ) -> None:
     """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
     if learner.needs_tasks and not kind.has_tasks:
-        raise ConfigError(f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method")
+        raise ConfigError(
+            f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method"
+        )
     if ahead and kind.has_tasks and not (learner.answers_ahead and scenario == "task"):
         raise ConfigError(
             f"--evaluate-ahead: {name} cannot answer about classes that it has not seen; use --stream time, "

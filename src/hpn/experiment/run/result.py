@@ -8,29 +8,69 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from hpn.errors import DataError
+from hpn.experiment.run.folder import RESULT
 from hpn.metrics import METRICS, Measured, Metric, Summary, summarize
 
 if TYPE_CHECKING:
     from hpn.experiment.run.config import RunConfig
 
 SCHEMA = 1
-RESULT = "result.json"
 
 Rows = list[list[float]]
 Number = int | float
-Counts = dict[str, Number]
+Counts = Mapping[str, Number]
+Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a result file; nothing in it changes."""
+
     model_config = ConfigDict(frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
-class Costs(_Part):
+class WithMetrics(Part):
+    """Has metrics, which in JSON are fields of their own.
+
+    Args:
+        metrics: Summary of every metric of :data:`hpn.metrics.METRICS` by name; ``None`` where it does not
+            apply.
+    """
+
+    metrics: dict[str, Summary | None]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, content: Any) -> Any:
+        if not isinstance(content, Mapping) or "metrics" in content:
+            return content
+        content = dict(content)
+        if "am" not in content:
+            raise ValueError("am is missing")
+        content["metrics"] = {name: content.pop(name) for name in METRICS if name in content}
+        return content
+
+    @model_serializer(mode="wrap")
+    def _spread(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        content: dict[str, Any] = write(self)
+        metrics = content.pop("metrics")
+        return {**{name: metrics.get(name) for name in METRICS}, **content}
+
+
+class Costs(Part):
     """Seconds by what they were spent on."""
 
     fit: float
@@ -38,7 +78,7 @@ class Costs(_Part):
     total: float
 
 
-class Growth(_Part):
+class Growth(Part):
     """What a learner has grown to after a step: the mean over seeds, or that of one seed.
 
     Args:
@@ -54,7 +94,7 @@ class Growth(_Part):
     most_prototypes: Counts | None = None
 
 
-class SeedResult(_Part):
+class SeedResult(Part):
     """What one seed gave; accuracies are in per cent."""
 
     seed: int
@@ -64,7 +104,7 @@ class SeedResult(_Part):
     parameters: int
     stored: int | None = None
     prototypes: Counts | None = None
-    bounds: dict[str, int | None] | None = None
+    bounds: Mapping[str, int | None] | None = None
     parameter_bound: int | None = None
     growth: list[Growth] | None = None
     seconds: Costs
@@ -72,7 +112,7 @@ class SeedResult(_Part):
     device: str | None = None
 
 
-class StepResult(_Part):
+class StepResult(Part):
     """A step of the stream, and what is evaluated after it.
 
     Args:
@@ -84,7 +124,7 @@ class StepResult(_Part):
     classes: list[int]
 
 
-class Balanced(_Part):
+class Balanced(Part):
     """Metrics of class-balanced accuracies."""
 
     am: Summary | None = None
@@ -97,15 +137,13 @@ def _empty_if_null(value: Any) -> Any:
     return {} if value is None else value
 
 
-class RunResult(_Part):
+class RunResult(WithMetrics):
     """A finished run over its seeds.
 
-    Accuracies and metrics are in per cent. Row ``i`` of a matrix is what was measured after step ``i``: on the
-    steps up to ``i``, and on those still to come that were asked about.
+    Accuracies and metrics are in per cent. Row ``i`` of a matrix is what was measured after step ``i``: on
+    the steps up to ``i``, and on those still to come that were asked about.
 
     Args:
-        metrics: Summary of every metric of :data:`hpn.metrics.METRICS` by name; ``None`` where it does not
-            apply. In JSON each is a field of its own.
         stream: The kind of stream.
         steps: Its steps.
         matrices: The accuracy matrix of each seed.
@@ -113,7 +151,7 @@ class RunResult(_Part):
         reference: The run folder that intransigence refers to.
     """
 
-    version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    version: Literal[1] = Field(default=1, alias="schema")
     dataset: str
     method: str
     backbone: str | None = None
@@ -123,13 +161,12 @@ class RunResult(_Part):
     stream: str = "tasks"
     steps: list[StepResult] = Field(min_length=1)
     seeds: list[int] = Field(min_length=1)
-    metrics: dict[str, Summary | None]
     matrices: list[Rows]
     chance: list[Rows] | None = None
     parameters: Number | None = None
     stored: Number | None = None
     prototypes: Counts | None = None
-    bounds: dict[str, int | None] | None = None
+    bounds: Mapping[str, int | None] | None = None
     parameter_bound: int | None = None
     seconds: Costs | None = None
     peak_rss_mb: float | None = None
@@ -146,18 +183,11 @@ class RunResult(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _gather(cls, content: Any) -> Any:
-        """Take metrics from fields of their own, and steps of older files from their tasks."""
-        if not isinstance(content, Mapping):
-            return content
-        content = dict(content)
-        if "metrics" not in content:
-            content["metrics"] = {name: content.pop(name) for name in METRICS if name in content}
-            if content["metrics"].get("am", 0) == 0:
-                raise ValueError("am is missing")
-        tasks = content.pop("tasks", None)
-        if "steps" not in content and isinstance(tasks, list):
-            content["steps"] = [{"name": ",".join(map(str, task)), "classes": task} for task in tasks]
+    def _name_steps(cls, content: Any) -> Any:
+        """Take the steps of older files from their tasks."""
+        if isinstance(content, Mapping) and isinstance(content.get("tasks"), list) and "steps" not in content:
+            tasks = [{"name": str(task).strip("[]"), "classes": task} for task in content["tasks"]]
+            return {**content, "steps": tasks}
         return content
 
     @model_validator(mode="after")
@@ -189,7 +219,9 @@ class RunResult(_Part):
     @property
     def is_trivial(self) -> bool:
         """Whether every question has a single possible answer, so that accuracy measures nothing."""
-        chance = None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
+        chance = (
+            None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
+        )
         return bool(chance) and min(chance or [0]) >= 100
 
     def measured(self) -> list[Measured]:
@@ -216,6 +248,13 @@ class RunResult(_Part):
             [summarize(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.matrices, strict=True)
         ]
 
+    def with_seconds(self, more: float) -> RunResult:
+        """The same, with seconds that were spent on no seed added to the total."""
+        if self.seconds is None:
+            return self
+        total = self.seconds.total + more
+        return self.model_copy(update={"seconds": self.seconds.model_copy(update={"total": total})})
+
     def class_name(self, label: int) -> str:
         """What a class is called."""
         return self.class_names.get(str(label), f"class {label}")
@@ -223,15 +262,41 @@ class RunResult(_Part):
     def to_json(self) -> dict[str, Any]:
         """The fields of ``hpn run --json``."""
         content = self.model_dump(mode="json", by_alias=True)
-        metrics = content.pop("metrics")
         first = ("schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges")
-        return {
-            **{name: content.pop(name) for name in first},
-            "tasks": self.tasks,
-            "seeds": content.pop("seeds"),
-            **{name: metrics.get(name) for name in METRICS},
-            **content,
-        }
+        return {**{name: content.pop(name) for name in first}, "tasks": self.tasks, **content}
+
+
+class View(Part):
+    """The test nodes of all steps so far as a learner sees them.
+
+    Args:
+        after: The step learned last.
+        points: t-SNE of the representations.
+        classes: The class of each point.
+        silhouette: How far the classes are apart in the representation itself, from −1 to 1.
+        neighbors: Per cent of the nodes whose nearest others are mostly of their own class.
+        neighbors_within: The same with others of the node's own step only, the mean over steps.
+    """
+
+    after: int = Field(ge=0)
+    points: list[tuple[float, float]]
+    classes: list[int]
+    silhouette: float | None = None
+    neighbors: float | None = None
+    neighbors_within: float | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> View:
+        if len(self.points) != len(self.classes):
+            raise ValueError(f"{len(self.points)} points but {len(self.classes)} classes")
+        return self
+
+
+class Views(Part):
+    """Views of all seeds of a run: a list of them for each seed."""
+
+    seeds: list[int] = Field(min_length=1)
+    views: list[list[View]]
 
 
 def load_result(path: Path) -> RunResult:
@@ -250,10 +315,11 @@ def load_result(path: Path) -> RunResult:
             f"{file} has schema {content.get('schema')!r}, expected {SCHEMA}; "
             "read it with the version of hpn that wrote it, or run its command again"
         )
-    return parse_result(RunResult, {**content, "out": content.get("out") or str(file.parent)}, file)
+    content["out"] = content.get("out") or str(file.parent)
+    return parse_result(RunResult, content, file)
 
 
-def parse_result(kind: type[Any], content: Any, file: Path) -> Any:
+def parse_result(kind: type[Model], content: Any, file: Path) -> Model:
     """Check the content of a file.
 
     Raises:

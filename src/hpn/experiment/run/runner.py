@@ -1,10 +1,11 @@
-"""One run: the loop over tasks, once, and what makes it repeatable and safe from crashes."""
+"""One run: the loop over steps, once, and what makes it repeatable and safe from crashes."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,21 @@ from hpn.experiment.run.determinism import deterministic
 from hpn.experiment.run.files import write_json
 from hpn.experiment.run.finished import keep_request
 from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, read_json
-from hpn.experiment.run.result import combine_seeds
+from hpn.experiment.run.result import (
+    RunResult,
+    SeedResult,
+    check_reference,
+    combine_seeds,
+    load_result,
+    parse_result,
+)
 from hpn.experiment.run.seed import SeedRun
 from hpn.experiment.run.seeds import check_seeds
 from hpn.experiment.run.views import check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
 from hpn.nn.device import choose_device
-from hpn.streams import TaskStream
+from hpn.streams import Stream
 
 
 def run(
@@ -35,13 +43,14 @@ def run(
     out: Path | str | None = None,
     data_root: Path | str | None = None,
     views: bool = False,
+    reference: Path | str | None = None,
     fresh: bool = False,
     device: str = "auto",
     ray: str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
-) -> dict[str, Any]:
-    """Learn a data set's tasks one after another, measure after each, and give the result.
+) -> RunResult:
+    """Learn a stream step by step, measure after each step, and give the result.
 
     The same call again resumes an interrupted run, and gives the result of a finished one.
 
@@ -50,28 +59,25 @@ def run(
         seeds: How many seeds (0, 1, …), or which.
         out: Run folder; by default ``runs/`` and a name made from the configuration.
         data_root: Folder with the data.
-        views: Also draw the test nodes after each task (t-SNE), into ``views.json``; for ``hpn``.
+        views: Also draw the test nodes after each step (t-SNE), into ``views.json``; for ``hpn``.
+        reference: A finished run of the same questions, such as joint training, for intransigence.
         fresh: Delete what the folder holds of an earlier run.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
         ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local``
             for a new one on this machine. The result is the same, bit for bit.
         watcher: Is told what happens.
-        choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
-            ``classes_per_task``, ``settings`` and ``recipe``, as :func:`resolve_config` takes them.
-
-    Returns:
-        The result, as ``hpn run --json`` prints it.
+        choices: ``method`` (a name, ``MODULE:CLASS`` or a class), ``backbone``, ``scenario``, ``edges``,
+            ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks``, ``classes_per_task``, ``settings`` and
+            ``recipe``, as :func:`~hpn.experiment.run.config.resolve_config` takes them.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     result = run("digits", method="ncm", out=folder)
-        >>> result["am"]["mean"] > 90
+        >>> result.am.mean > 90
         True
     """
-    from hpn.experiment.execute.ray_fold import fold_on  # which imports this module
-
-    chosen = check_seeds(seeds)
+    chosen, watcher = check_seeds(seeds), watcher or Watcher()
     root = Path(data_root) if data_root else None
     device = str(choose_device(device))
     start, since = time.perf_counter(), time.time_ns()
@@ -81,106 +87,130 @@ def run(
             "hpn run --ray computes the sums of --method hpn with the preset best; for many runs on a "
             "cluster there are hpn compare --ray and hpn tune --ray"
         )
-    load_seconds = time.perf_counter() - start
     if views:
         check_views(config)
+    best = load_result(Path(reference)) if reference else None
+    if best:
+        check_reference(best, config, chosen)
     folder = Path(out) if out else config.default_folder()
-    is_done = not fresh and all(is_finished(folder / f"seed-{seed}", views=views) for seed in chosen)
+    jobs = [Job(config, seed, folder / f"seed-{seed}", views=views, device=device) for seed in chosen]
+    is_done = not fresh and all(job.is_finished() for job in jobs)
+    if not is_done:
+        jobs[0].stream = config.make_stream(
+            graph, chosen[0]
+        )  # states what is wrong before anything is written
+    load_seconds = time.perf_counter() - start
     with (
         open_run_folder(folder, config, fresh=fresh),
         deterministic(graph, device),
-        fold_on(None if is_done else ray),
+        _cluster(None if is_done else ray),
     ):
-        watcher = watcher or Watcher()
-        watcher.run_started(folder, len(chosen), len(config.tasks))
-        for seed in chosen:
-            run_seed(config, graph, seed, folder / f"seed-{seed}", watcher, views=views, device=device)
+        watcher.run_started(folder, len(chosen), len(config.plan.steps))
+        finished = [job.run(graph, watcher) for job in jobs]
         if views:
             combine_views(folder, chosen)
-        result = combine_finished(config, graph, chosen, folder, data_root=root)
-        result["seconds"]["total"] += load_seconds
-        write_json(folder / RESULT, result)
+        command = config.command(chosen, root)
+        result = combine_seeds(
+            config, graph.class_names, finished, command=command, out=folder, reference=best
+        )
+        result = result.with_seconds(load_seconds)
+        write_json(folder / RESULT, result.to_json())
         request = {"dataset": dataset, "seeds": seeds, "views": views, "data_root": data_root, **choices}
+        request["reference"] = reference
         recipes = [find_file(config.recipe)] if config.recipe else []
-        keep_request(folder, request, [*data_files(dataset, root), *recipes], since=since)
+        others = [Path(reference)] if reference else []
+        keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
     return result
 
 
-def combine_finished(
-    config: RunConfig, graph: Graph, seeds: Sequence[int], folder: Path, *, data_root: Path | None
-) -> dict[str, Any]:
-    """Put the finished seeds of a run folder together."""
-    finished = [read_json(folder / f"seed-{seed}" / RESULT) for seed in seeds]
-    command = config.command(seeds, data_root)
-    return combine_seeds(config, graph, seeds, finished, command=command, out=folder)
-
-
-def is_finished(folder: Path, *, views: bool) -> bool:
-    """Whether the folder of a seed holds all that was asked for."""
-    return read_json(folder / RESULT) is not None and not (views and read_json(folder / VIEWS) is None)
-
-
-def run_seed(
-    config: RunConfig,
-    graph: Graph,
-    seed: int,
-    folder: Path,
-    watcher: Watcher,
-    *,
-    views: bool = False,
-    device: str = "cpu",
-) -> None:
-    """Run, or finish, one seed; its result goes to ``folder``."""
-    if is_finished(folder, views=views):
-        watcher.seed_finished(seed, reused=True)
+@contextlib.contextmanager
+def _cluster(address: str | None) -> Iterator[None]:
+    """Compute sums on a Ray cluster inside, if an address is given."""
+    if address is None:
+        yield
         return
-    if read_json(folder / RESULT) is None:
-        _learn_seed(config, graph, seed, folder, watcher, views=views, device=device)
-    if not is_finished(folder, views=views):  # it ran, in part at least, before views were asked for
-        learner, stream = config.make_learner(seed).to(device), config.make_stream(graph, seed)
-        made = [make_view(learner, stream, index) for index in learn_tasks(learner, stream)]
-        write_json(folder / VIEWS, made)
+    from hpn.experiment.execute.ray_fold import fold_on  # which imports this module
+
+    with fold_on(address):
+        yield
 
 
-def _learn_seed(
-    config: RunConfig,
-    graph: Graph,
-    seed: int,
-    folder: Path,
-    watcher: Watcher,
-    *,
-    views: bool,
-    device: str,
-) -> None:
-    folder.mkdir(exist_ok=True)
-    for half_written in folder.glob(".*.part"):
-        half_written.unlink()
-    stream = config.make_stream(graph, seed)
-    progress = SeedRun.resume(folder, config.make_learner(seed).to(device), seed, watcher)
-    learner, watch = progress.learner, progress.watch
-    with contextlib.closing(progress.log):
-        for index in learn_tasks(learner, stream, first=progress.next_task, observer=progress, watch=watch):
-            with watch.measure("predict"):
-                row = evaluate(learner, stream, after=index, mode=config.evaluate)
-            progress.finish_task(row, make_view(learner, stream, index) if views else None)
-        progress.finish()
+@dataclass
+class Job:
+    """One seed of a run, in a folder of its own.
+
+    Args:
+        config: The run.
+        seed: The seed.
+        folder: Where its result and checkpoints go.
+        views: Whether to draw the test nodes after each step as well.
+        device: Where its learner computes.
+        stream: Its stream, if that was made before.
+    """
+
+    config: RunConfig
+    seed: int
+    folder: Path
+    views: bool = False
+    device: str = "cpu"
+    stream: Stream | None = None
+
+    def is_finished(self) -> bool:
+        """Whether the folder holds all that is wanted."""
+        has_views = not self.views or (self.folder / VIEWS).exists()
+        return has_views and (self.folder / RESULT).exists()
+
+    def read(self) -> SeedResult:
+        """The result of a finished seed."""
+        file = self.folder / RESULT
+        return parse_result(SeedResult, read_json(file), file)
+
+    def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
+        """Run, or finish, the seed."""
+        if self.is_finished():
+            watcher.seed_finished(self.seed, reused=True)
+            return self.read()
+        stream = self.stream or self.config.make_stream(graph, self.seed)
+        self.stream = None
+        result = self.read() if (self.folder / RESULT).exists() else self._learn(stream, watcher)
+        if not self.is_finished():  # it ran, in part at least, before views were wanted
+            learner = self.config.make_learner(self.seed).to(self.device)
+            views = [make_view(learner, stream, index) for index in learn_steps(learner, stream)]
+            write_json(self.folder / VIEWS, [view.model_dump() for view in views])
+        return result
+
+    def _learn(self, stream: Stream, watcher: Watcher) -> SeedResult:
+        self.folder.mkdir(exist_ok=True)
+        for half_written in self.folder.glob(".*.part"):
+            half_written.unlink()
+        learner = self.config.make_learner(self.seed).to(self.device)
+        progress = SeedRun.resume(self.folder, learner, self.seed, watcher)
+        watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
+        with contextlib.closing(progress.log):
+            for index in learn_steps(
+                learner, stream, first=progress.next_step, observer=progress, watch=watch
+            ):
+                with watch.measure("predict"):
+                    row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
+                progress.finish_step(row, make_view(learner, stream, index) if self.views else None)
+            return progress.finish()
 
 
-def learn_tasks(
+def learn_steps(
     learner: Learner,
-    stream: TaskStream,
+    stream: Stream,
     *,
     first: int = 0,
     observer: Observer | None = None,
     watch: Stopwatch | None = None,
 ) -> Iterator[int]:
-    """Learn the tasks of a stream one after another; each is yielded when it is learned.
+    """Learn a stream step by step; each step is yielded when it is learned.
 
     Args:
         learner: Who learns.
-        stream: The tasks.
-        first: The task to begin with.
-        observer: Is told of every step.
+        stream: The steps.
+        first: The step to begin with.
+        observer: Is told of every epoch.
         watch: Measures the time as ``fit``.
     """
     watch = watch or Stopwatch({})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,7 +15,7 @@ from hpn.experiment.run.costs import Stopwatch, peak_rss_mb
 from hpn.experiment.run.files import write_json
 from hpn.experiment.run.folder import RESULT, VIEWS
 from hpn.experiment.run.log import EventLog
-from hpn.experiment.run.views import View
+from hpn.experiment.run.result import Costs, Growth, SeedResult, View
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 
@@ -35,7 +34,7 @@ class SeedRun(Observer):
     log: EventLog
     watch: Stopwatch
     rows: list[Row] = field(default_factory=list)
-    growth: list[dict[str, Any]] = field(default_factory=list)
+    growth: list[Growth] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     peak_rss_mb: float | None = None
     _saved_at: float = field(default_factory=time.perf_counter)
@@ -55,8 +54,8 @@ class SeedRun(Observer):
                 EventLog(folder / "log.jsonl", keep=saved.get("log_bytes", 0)),
                 Stopwatch(saved.get("seconds", {})),
                 [Row(**row) for row in saved.get("rows", [])],
-                saved.get("growth", []),
-                saved.get("views", []),
+                [Growth(**entry) for entry in saved.get("growth", [])],
+                [View(**view) for view in saved.get("views", [])],
                 saved.get("peak_rss_mb"),
             )
             # Sums depend on how they are divided among threads, so a run keeps the number it began with.
@@ -66,75 +65,77 @@ class SeedRun(Observer):
                 f"the checkpoint in {folder} does not fit this method ({error}); "
                 "use --fresh to start over, or choose another --out"
             ) from error
-        step = int(saved.get("step", 0))
-        progress.log.write("resumed" if saved else "started", task=progress.next_task, step=step)
-        watcher.seed_started(seed, progress.next_task, step)
+        epoch = int(saved.get("epoch", 0))
+        progress.log.write("resumed" if saved else "started", step=progress.next_step, epoch=epoch)
+        watcher.seed_started(seed, progress.next_step, epoch)
         return progress
 
     @property
-    def next_task(self) -> int:
-        """The task to learn, or to go on learning."""
+    def next_step(self) -> int:
+        """The step to learn, or to resume."""
         return len(self.rows)
 
     def after_epoch(self, learner: Learner, progress: Progress) -> None:
-        """Log a step; checkpoint if that costs little next to the time since the last one."""
-        self.log.write("step", task=progress.task, done=progress.done, **progress.metrics)
+        """Log an epoch; checkpoint if that costs little next to the time since the last one."""
+        self.log.write("epoch", step=progress.task, done=progress.done, **progress.metrics)
         self.watcher.epoch_finished(self.seed, progress)
         since = time.perf_counter() - self._saved_at
         if progress.done < progress.total and self._save_seconds < CHECKPOINT_SHARE * since:
-            self._save(step=progress.done)
+            self._save(epoch=progress.done)
 
-    def finish_task(self, row: Row, view: View | None = None) -> None:
+    def finish_step(self, row: Row, view: View | None = None) -> None:
         """Keep a row of the matrices, what the learner has grown to and a view, and checkpoint."""
         self.rows.append(row)
+        learner = self.learner
         self.growth.append(
-            {
-                "parameters": self.learner.num_parameters,
-                "stored": self.learner.num_stored,
-                "prototypes": self.learner.prototype_counts,
-            }
+            Growth(
+                parameters=learner.num_parameters,
+                stored=learner.num_stored,
+                prototypes=learner.prototype_counts,
+            )
         )
         if view is not None:
             self.views.append(view)
-        task = len(self.rows) - 1
-        self.log.write("task", task=task, accuracy=row.accuracy, balanced=row.balanced)
-        self._save(step=0)
-        self.watcher.task_finished(self.seed, task, row)
+        step = len(self.rows) - 1
+        self.log.write("step", step=step, accuracy=row.accuracy, balanced=row.balanced)
+        self._save(epoch=0)
+        self.watcher.step_finished(self.seed, step, row)
 
-    def finish(self) -> None:
+    def finish(self) -> SeedResult:
         """Write the seed's result."""
         self.log.write("finished")
         if len(self.views) == len(self.rows):
-            write_json(self.folder / VIEWS, self.views)
-        write_json(
-            self.folder / RESULT,
-            {
-                "seed": self.seed,
-                "matrix": [row.accuracy for row in self.rows],
-                "balanced": [row.balanced for row in self.rows],
-                "parameters": self.learner.num_parameters,
-                "stored": self.learner.num_stored,
-                "prototypes": self.learner.prototype_counts,
-                "bounds": self.learner.prototype_bounds,
-                "parameter_bound": self.learner.parameter_bound,
-                "growth": self.growth,
-                "seconds": self.watch.read(),
-                "peak_rss_mb": self._peak(),
-                "device": self.learner.device.type,
-            },
+            write_json(self.folder / VIEWS, [view.model_dump(mode="json") for view in self.views])
+        learner = self.learner
+        result = SeedResult(
+            seed=self.seed,
+            matrix=[row.accuracy for row in self.rows],
+            balanced=[row.balanced for row in self.rows],
+            chance=[row.chance for row in self.rows],
+            parameters=learner.num_parameters,
+            stored=learner.num_stored,
+            prototypes=learner.prototype_counts,
+            bounds=learner.prototype_bounds,
+            parameter_bound=learner.parameter_bound,
+            growth=self.growth,
+            seconds=Costs(**self.watch.read()),
+            peak_rss_mb=self._peak(),
+            device=learner.device.type,
         )
+        write_json(self.folder / RESULT, result.model_dump(mode="json"))
         self.watcher.seed_finished(self.seed, reused=False)
+        return result
 
-    def _save(self, step: int) -> None:
+    def _save(self, epoch: int) -> None:
         start = time.perf_counter()
         save_checkpoint(
             self.folder,
             {
                 "learner": self.learner.state_dict(),
-                "rows": [{"accuracy": row.accuracy, "balanced": row.balanced} for row in self.rows],
-                "growth": self.growth,
-                "views": self.views,
-                "step": step,
+                "rows": [asdict(row) for row in self.rows],
+                "growth": [entry.model_dump(mode="json") for entry in self.growth],
+                "views": [view.model_dump(mode="json") for view in self.views],
+                "epoch": epoch,
                 "seconds": self.watch.read(),
                 "peak_rss_mb": self._peak(),
                 "threads": torch.get_num_threads(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,15 +11,14 @@ from hpn.errors import ConfigError
 from hpn.experiment.run.config import RunConfig
 from hpn.experiment.run.files import write_json
 from hpn.experiment.run.folder import VIEWS, read_json
+from hpn.experiment.run.result import View, Views
 from hpn.learners import LEARNERS, Learner
-from hpn.streams import TaskStream
+from hpn.streams import Stream
 
 MAX_NODES = 600
 """Seen in one view; with more, every task gives an equal share, the same nodes in every view."""
 NUM_NEIGHBORS = 10
 PERPLEXITY = 30.0
-
-View = dict[str, Any]
 
 
 def check_views(config: RunConfig) -> None:
@@ -29,7 +27,7 @@ def check_views(config: RunConfig) -> None:
     Raises:
         ConfigError: If the method cannot show its representations, or no task is given.
     """
-    if LEARNERS[config.method].represent is Learner.represent:
+    if config.learner.represent is Learner.represent:
         able = [name for name, kind in LEARNERS.items() if kind.represent is not Learner.represent]
         raise ConfigError(f"{config.method} has no representations to view; use {' or '.join(able)}")
     if config.evaluate != "oracle":
@@ -38,7 +36,7 @@ def check_views(config: RunConfig) -> None:
         )
 
 
-def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
+def make_view(learner: Learner, stream: Stream, after: int) -> View:
     """See the test nodes of all tasks so far as the learner does now.
 
     Args:
@@ -46,11 +44,6 @@ def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
         stream: Where the nodes come from.
         after: The task learned last.
 
-    Returns:
-        ``points``: t-SNE of the representations; ``classes``: the class of each; ``silhouette``: how far the
-        classes are apart in the representation itself, from −1 to 1; ``neighbors``: per cent of the nodes
-        whose nearest others in the representation are mostly of their own class; ``neighbors_within``: the
-        same, with others of the node's own task only, the mean over tasks.
     """
     rows, labels = [], []
     for task in range(after + 1):
@@ -65,20 +58,21 @@ def make_view(learner: Learner, stream: TaskStream, after: int) -> View:
     widest = max(part.shape[1] for part in rows)
     rows = [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in rows]
     x, y = np.concatenate(rows).astype(np.float64), np.concatenate(labels)
-    return {
-        "after": after,
-        "points": [[round(float(value), 2) for value in point] for point in _to_plane(x, learner.seed)],
-        "classes": y.tolist(),
-        "silhouette": _silhouette(x, y),
-        "neighbors": _among_own(x, y),
-        "neighbors_within": float(np.mean([_among_own(*own) for own in zip(rows, labels, strict=True)])),
-    }
+    return View(
+        after=after,
+        points=[(round(float(a), 2), round(float(b), 2)) for a, b in _to_plane(x, learner.seed)],
+        classes=y.tolist(),
+        silhouette=_silhouette(x, y),
+        neighbors=_among_own(x, y),
+        neighbors_within=float(np.mean([_among_own(*own) for own in zip(rows, labels, strict=True)])),
+    )
 
 
-def combine_views(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+def combine_views(folder: Path, seeds: Sequence[int]) -> Views:
     """Put the views of all seeds of a run into one file beside its result."""
-    views = {"seeds": list(seeds), "views": [read_json(folder / f"seed-{seed}" / VIEWS) for seed in seeds]}
-    write_json(folder / VIEWS, views)
+    made = [read_json(folder / f"seed-{seed}" / VIEWS) for seed in seeds]
+    views = Views.model_validate({"seeds": list(seeds), "views": made})
+    write_json(folder / VIEWS, views.model_dump(mode="json"))
     return views
 
 

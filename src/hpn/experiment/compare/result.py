@@ -1,0 +1,94 @@
+"""The table of a comparison: what ``hpn compare`` writes, and what reports read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from hpn.experiment.published import Cell
+from hpn.experiment.run.result import Counts, Number, Part, WithMetrics, parse_result, read_object
+
+FILE_NAME = "comparison.json"
+
+
+class CellCosts(Part):
+    """Seconds per seed."""
+
+    fit: float
+    predict: float
+
+
+class ComparisonRow(WithMetrics):
+    """A method on a data set, or why there is no result.
+
+    Args:
+        name: Method and backbone, as tables and recipes name them.
+        sees_past: Whether it sees earlier steps again.
+        published: What the paper reports.
+        difference: AM minus the paper's.
+        run: The run folder.
+        error: Why there is no result.
+    """
+
+    name: str
+    method: str
+    backbone: str | None = None
+    sees_past: bool = False
+    parameters: Number | None = None
+    stored: Number | None = None
+    prototypes: Counts | None = None
+    seconds: CellCosts | None = None
+    recipe: str | None = None
+    published: Cell | None = None
+    difference: float | None = None
+    run: str
+    command: str
+    error: str | None = None
+
+
+class PublishedParameters(Part):
+    """Final numbers of parameters that the paper reports, by row, and the data set they are for."""
+
+    dataset: str
+    values: dict[str, int]
+
+
+class Comparison(Part):
+    """Many methods under one protocol.
+
+    Args:
+        note: Why the paper's numbers do not stand beside ours; ``None`` if they do.
+    """
+
+    version: Literal[1] = Field(default=1, alias="schema")
+    dataset: str
+    data_options: dict[str, Any] = {}
+    scenario: str
+    evaluate: str
+    edges: str
+    stream: str = "tasks"
+    tasks: list[list[int]]
+    seeds: list[int]
+    rows: list[ComparisonRow]
+    published_source: str
+    published_parameters: PublishedParameters
+    note: str | None = None
+    versions: dict[str, str] = {}
+    command: str
+    out: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``hpn compare --json``."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def load_comparison(folder: Path) -> Comparison:
+    """Read the table in the folder of a comparison.
+
+    Raises:
+        DataError: If there is none, or it is damaged.
+    """
+    file = folder / FILE_NAME
+    return parse_result(Comparison, read_object(file), file)
