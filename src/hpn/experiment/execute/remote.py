@@ -15,9 +15,8 @@ from hpn.experiment.execute.graphs import graphs, keep_graph
 from hpn.experiment.execute.jobs import Job, JobEnd, run_job
 from hpn.experiment.run.checkpoint import NAME as CHECKPOINT
 from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.files import write_atomic
-from hpn.experiment.run.folder import RESULT
-from hpn.experiment.run.versions import installed_versions
+from hpn.experiment.run.environment import installed_versions
+from hpn.experiment.run.folder import RESULT, write_atomic
 from hpn.nn.device import one_thread
 
 Result = TypeVar("Result")

@@ -12,8 +12,7 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.execute.cluster import Cluster
 from hpn.experiment.execute.local import Workers
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import RESULT, open_run_folder, read_json
+from hpn.experiment.run.folder import RESULT, open_run_folder, read_json, write_json
 from hpn.experiment.run.runner import combine_finished
 from hpn.experiment.tune.plan import TunePlan
 from hpn.experiment.tune.progress import Meter
