@@ -36,7 +36,7 @@ def write_comparison(comparison: Comparison, out: Path | str | None = None) -> l
     Returns:
         The three files.
     """
-    from hpn.experiment.run.files import write_atomic
+    from hpn.experiment.run.folder import write_atomic
 
     folder = Path(out or comparison["out"])
     folder.mkdir(parents=True, exist_ok=True)

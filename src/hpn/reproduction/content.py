@@ -11,9 +11,8 @@ from typing import Any
 from hpn.errors import ConfigError, DataError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.published import published_cell
-from hpn.experiment.run.files import write_atomic
-from hpn.experiment.run.folder import VIEWS, read_json
-from hpn.experiment.run.seeds import seed_words
+from hpn.experiment.run.config import seed_words
+from hpn.experiment.run.folder import VIEWS, read_json, write_atomic
 from hpn.metrics import summarize
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 from hpn.reproduction.plan import PlannedSection

@@ -10,9 +10,8 @@ from hpn.errors import ConfigError
 from hpn.experiment.compare.runs import run_cells
 from hpn.experiment.execute.cluster import open_cluster
 from hpn.experiment.execute.devices import choose_job_device
-from hpn.experiment.run.files import write_atomic
-from hpn.experiment.run.folder import make_folder
-from hpn.experiment.run.seeds import check_seeds
+from hpn.experiment.run.config import check_seeds
+from hpn.experiment.run.folder import make_folder, write_atomic
 from hpn.experiment.watch import BatchWatcher
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (

@@ -17,8 +17,7 @@ from hpn.experiment.execute.cluster import Cluster
 from hpn.experiment.execute.graphs import graphs
 from hpn.experiment.execute.jobs import Batch, Job, reason
 from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder
+from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, write_json
 from hpn.experiment.run.runner import combine_finished, is_finished
 from hpn.experiment.run.views import combine_views
 from hpn.experiment.watch import BatchWatcher

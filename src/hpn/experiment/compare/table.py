@@ -20,10 +20,8 @@ from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute.cluster import open_cluster
 from hpn.experiment.execute.devices import choose_job_device
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
-from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import make_folder
-from hpn.experiment.run.seeds import check_seeds, seed_words
+from hpn.experiment.run.config import RunConfig, check_seeds, seed_words
+from hpn.experiment.run.folder import make_folder, write_json
 from hpn.experiment.watch import BatchWatcher
 from hpn.learners import LEARNERS
 from hpn.nn.backbones import BACKBONES

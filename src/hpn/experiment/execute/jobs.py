@@ -17,7 +17,7 @@ from hpn.experiment.execute.devices import device_here
 from hpn.experiment.execute.graphs import load_once
 from hpn.experiment.execute.local import WorkerError, run_parallel
 from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.determinism import deterministic
+from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import run_seed
 from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
 from hpn.learners import LEARNERS

@@ -25,7 +25,7 @@ from hpn.experiment.execute.cluster import Cluster
 from hpn.experiment.execute.local import WorkerError
 from hpn.experiment.execute.ray_calls import MAX_RETRIES, quiet
 from hpn.experiment.execute.remote import differences
-from hpn.experiment.run.versions import installed_versions
+from hpn.experiment.run.environment import installed_versions
 from hpn.nn.fold import run_part, using
 from hpn.streams import GraphView
 from hpn.streams.views import FeatureRows

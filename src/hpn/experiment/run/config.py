@@ -13,9 +13,8 @@ from typing import Any, get_args
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
+from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import FORMAT
-from hpn.experiment.run.seeds import seed_words
-from hpn.experiment.run.versions import installed_versions
 from hpn.learners import Learner, find_learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import STREAMS, Classes, Edges, Evaluate, Scenario, Stream, StreamPlan
@@ -316,3 +315,27 @@ def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
             raise ConfigError(f"{owner} {listed}, got {word!r}")
         raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {listed}")
     return word
+
+
+def check_seeds(seeds: int | Sequence[int]) -> list[int]:
+    """Seeds 0, 1, … if given how many, else those given.
+
+    Raises:
+        ConfigError: If there are none, or one is negative or given twice.
+    """
+    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
+        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
+    return chosen
+
+
+def seed_words(seeds: Sequence[int]) -> list[str]:
+    """Seeds as words of a command line.
+
+    Example:
+        >>> seed_words([0, 1]), seed_words([3])
+        (['--seeds', '2'], ['--seed', '3'])
+    """
+    if list(seeds) == list(range(len(seeds))):
+        return ["--seeds", str(len(seeds))]
+    return [word for seed in seeds for word in ("--seed", str(seed))]

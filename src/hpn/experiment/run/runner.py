@@ -16,12 +16,10 @@ from hpn.datasets import Graph, data_files
 from hpn.errors import ConfigError
 from hpn.evaluation import evaluate
 from hpn.experiment.recipes import find_file
-from hpn.experiment.run.config import RunConfig, resolve_config
-from hpn.experiment.run.costs import Stopwatch
-from hpn.experiment.run.determinism import deterministic
-from hpn.experiment.run.files import write_json
+from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config
+from hpn.experiment.run.environment import Stopwatch, deterministic
 from hpn.experiment.run.finished import keep_request
-from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, read_json
+from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, read_json, write_json
 from hpn.experiment.run.result import (
     RunResult,
     SeedResult,
@@ -31,7 +29,6 @@ from hpn.experiment.run.result import (
     parse_result,
 )
 from hpn.experiment.run.seed import SeedRun
-from hpn.experiment.run.seeds import check_seeds
 from hpn.experiment.run.views import check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer

@@ -20,7 +20,7 @@ from hpn.evaluation import evaluate
 from hpn.experiment.execute.devices import device_here
 from hpn.experiment.execute.graphs import load_once
 from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.determinism import deterministic
+from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import learn_tasks, run_seed
 from hpn.experiment.tune.search import settings_key
 from hpn.experiment.watch import Watcher

@@ -22,8 +22,7 @@ from hpn.experiment.execute.graphs import graphs
 from hpn.experiment.execute.local import Workers
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import RESULT, open_run_folder
+from hpn.experiment.run.folder import RESULT, open_run_folder, write_json
 from hpn.experiment.tune.plan import TunePlan, make_plan
 from hpn.experiment.tune.progress import Meter, TuneWatcher
 from hpn.experiment.tune.trial_loop import Search
