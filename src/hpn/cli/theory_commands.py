@@ -131,7 +131,7 @@ def retention(
     """
     from hpn.experiment.retention import study_retention
 
-    with watching("run", quiet) as watcher:
+    with watching(quiet) as watcher:
         study = study_retention(
             dataset,
             seed=seed,
