@@ -78,7 +78,7 @@ def read(case: Case | None, metric: str) -> Summary | None:
         True
     """
     found: Summary | None = (case or {}).get(metric)
-    if not found or not found["values"] or not all(map(is_number, found["values"])):
+    if not found or not found.values or not all(map(is_number, found.values)):
         return None
     return found
 
@@ -87,13 +87,13 @@ def average(summaries: Sequence[Summary]) -> Summary | None:
     """The mean of several summaries, seed by seed.
 
     Example:
-        >>> average([summarize([1.0, 2.0]), summarize([3.0, 6.0])])["values"]
+        >>> average([summarize([1.0, 2.0]), summarize([3.0, 6.0])]).values
         [2.0, 4.0]
     """
-    if len({len(summary["values"]) for summary in summaries}) != 1:
+    if len({len(summary.values) for summary in summaries}) != 1:
         return None
     return summarize(
-        [math.fsum(values) / len(values) for values in zip(*(s["values"] for s in summaries), strict=True)]
+        [math.fsum(values) / len(values) for values in zip(*(s.values for s in summaries), strict=True)]
     )
 
 
@@ -101,12 +101,12 @@ def difference(more: Summary, less: Summary) -> Summary | None:
     """What one has more than the other, seed by seed; ``None`` if their seeds do not pair.
 
     Example:
-        >>> difference(summarize([3.0, 5.0]), summarize([1.0, 2.0]))["values"]
+        >>> difference(summarize([3.0, 5.0]), summarize([1.0, 2.0])).values
         [2.0, 3.0]
     """
-    if len(more["values"]) != len(less["values"]):
+    if len(more.values) != len(less.values):
         return None
-    return summarize([high - low for high, low in zip(more["values"], less["values"], strict=True)])
+    return summarize([high - low for high, low in zip(more.values, less.values, strict=True)])
 
 
 def standard_error(summary: Summary) -> float:
@@ -116,12 +116,12 @@ def standard_error(summary: Summary) -> float:
         >>> standard_error({"mean": 0.0, "std": 3.0, "values": [0.0] * 9})
         1.0
     """
-    return summary["std"] / math.sqrt(len(summary["values"]))
+    return summary.std / math.sqrt(len(summary.values))
 
 
 def is_clear(gain: Summary) -> bool:
     """Whether a difference is above zero by more than two standard errors."""
-    return gain["mean"] > NUM_ERRORS * standard_error(gain)
+    return gain.mean > NUM_ERRORS * standard_error(gain)
 
 
 def gain_text(gain: Summary) -> str:
@@ -131,4 +131,4 @@ def gain_text(gain: Summary) -> str:
         >>> gain_text({"mean": 1.25, "std": 0.3, "values": [1.0, 1.5, 1.0, 1.5]})
         '+1.25 (standard error 0.15)'
     """
-    return f"{decimal(gain['mean'], 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"
+    return f"{decimal(gain.mean, 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"

@@ -20,7 +20,7 @@ def beats_rivals(section: Section) -> Finding | None:
     known = {label: am for label, am in rivals.items() if am}
     if ours is None or not known:
         return None
-    above = [f"{label} {spread(am)}" for label, am in known.items() if am["mean"] >= ours["mean"]]
+    above = [f"{label} {spread(am)}" for label, am in known.items() if am.mean >= ours.mean]
     top, best = _best(known)
     numbers = (
         f"AM: hpn {spread(ours)}, the best rival {top} {spread(best)}; at or above hpn: {_listed(above)}."
@@ -42,7 +42,7 @@ def matches_joint(section: Section) -> Finding | None:
     if ours is None or len(known) < len(joint) or not is_number(nodes) or nodes >= LARGE_GRAPH:
         return None
     top, best = _best(known)
-    gap = ours["mean"] - best["mean"]
+    gap = ours.mean - best.mean
     numbers = (
         f"AM: hpn {spread(ours)}, the best joint training {top} {spread(best)}; "
         f"hpn − joint {decimal(gap, 2, signed=True)}."
@@ -125,7 +125,7 @@ def _cases(section: Section, *methods: str) -> dict[str, Case | None]:
 
 
 def _best(known: dict[str, Summary]) -> tuple[str, Summary]:
-    return max(known.items(), key=lambda item: item[1]["mean"])
+    return max(known.items(), key=lambda item: item[1].mean)
 
 
 def _listed(labels: list[str]) -> str:

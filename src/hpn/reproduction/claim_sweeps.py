@@ -26,7 +26,7 @@ def extractors_govern(section: Section) -> Finding | None:
     numbers = _effect_text("AM", effect)
     if forgetting is not None:
         numbers += f" {_effect_text('FM', forgetting, signed=True)}"
-    rises = effect.most["mean"] > effect.fewest["mean"]
+    rises = effect.most.mean > effect.fewest.mean
     return decide(section, effect.by_extractors > effect.by_dim and rises, numbers)
 
 
@@ -51,7 +51,7 @@ def _effect(cases: Mapping[tuple[float, ...], Case], metric: str) -> _Effect | N
     fewest, most = (average([score for key, score in grid.items() if key[0] == end]) for end in ends)
     if fewest is None or most is None:
         return None
-    means = {key: score["mean"] for key, score in grid.items()}
+    means = {key: score.mean for key, score in grid.items()}
     return _Effect(_share(means, 0), _share(means, 1), ends, fewest, most)
 
 
@@ -113,13 +113,13 @@ def threshold_is_best_between(section: Section) -> Finding | None:
     (here, best), (there, rest) = (max(part.items(), key=_by_mean) for part in (inside, outside))
     numbers = (
         f"The highest AM between {low:g} and {high:g} is {spread(best)} at t_A = {here:g}, "
-        f"outside {spread(rest)} at {there:g}; {decimal(best['mean'] - rest['mean'], 2, signed=True)}."
+        f"outside {spread(rest)} at {there:g}; {decimal(best.mean - rest.mean, 2, signed=True)}."
     )
-    return decide(section, best["mean"] >= rest["mean"], numbers)
+    return decide(section, best.mean >= rest.mean, numbers)
 
 
 def _by_mean(item: tuple[float, Summary]) -> float:
-    return item[1]["mean"]
+    return item[1].mean
 
 
 def prototypes_fall(section: Section) -> Finding | None:
@@ -159,7 +159,7 @@ def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, s
     if len(known) < FEWEST_POINTS or len(known) < len(scores):
         return None
     (least, low), (most, high) = (choose(known.items(), key=_by_mean) for choose in (min, max))
-    width = high["mean"] - low["mean"]
+    width = high.mean - low.mean
     signed = metric == "fm"
     text = (
         f"ranges over {decimal(width, 2)} points, from {spread(low, signed=signed)} at {name} = {least:g} "

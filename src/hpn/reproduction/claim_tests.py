@@ -52,9 +52,9 @@ def _steps_help(section: Section, part: str, steps: Sequence[tuple[str, str]]) -
     total = difference(scores[last], scores[first])
     if total is None:
         return None
-    if len(total["values"]) < 2:
+    if len(total.values) < 2:
         return one_seed(section)
-    gains = {step: scores[step[1]]["mean"] - scores[step[0]]["mean"] for step in steps}
+    gains = {step: scores[step[1]].mean - scores[step[0]].mean for step in steps}
     numbers = (
         f"AM: {', '.join(f'{conf} {spread(score)}' for conf, score in scores.items())}; "
         f"{', '.join(f'{a} to {b} {decimal(gain, 2, signed=True)}' for (a, b), gain in gains.items())}, "
@@ -73,7 +73,7 @@ def retains_where_twp_forgets(section: Section) -> Finding | None:
     gain = difference(change, rival_change) if change and rival_change else None
     if change is None or rival_change is None or gain is None:
         return None
-    if len(gain["values"]) < 2:
+    if len(gain.values) < 2:
         return one_seed(section)
     numbers = (
         f"ARS after task 2 and after task {len(section['tasks'])}: "
@@ -81,7 +81,7 @@ def retains_where_twp_forgets(section: Section) -> Finding | None:
         f"twp · gat {spread(rival[0])} and {spread(rival[-1])}, a change of "
         f"{spread(rival_change, signed=True)}; hpn − twp · gat {gain_text(gain)}."
     )
-    is_flat, falls = change["mean"] >= -FLAT, rival_change["mean"] < 0
+    is_flat, falls = change.mean >= -FLAT, rival_change.mean < 0
     return decide(section, is_flat and falls and is_clear(gain), numbers)
 
 
@@ -92,7 +92,7 @@ def twp_retains_more(section: Section) -> Finding | None:
     gain = difference(twp[-1], plain[-1]) if twp and plain else None
     if not twp or not plain or gain is None:
         return None
-    if len(gain["values"]) < 2:
+    if len(gain.values) < 2:
         return one_seed(section)
     numbers = (
         f"ARS after task {len(section['tasks'])}: finetune · gat {spread(plain[-1])}, "
@@ -127,7 +127,7 @@ def stays_separated(section: Section) -> Finding | None:
         for entry, (neighbors, silhouette) in zip(separation, known, strict=True)
     ]
     neighbors, silhouette = known[-1]
-    holds = neighbors["mean"] >= MOST_NEIGHBORS and silhouette["mean"] > 0
+    holds = neighbors.mean >= MOST_NEIGHBORS and silhouette.mean > 0
     numbers = f"Nodes among their own class and silhouette: {', '.join(texts)}."
     within = read(separation[-1], "neighbors_within")
     if within:
@@ -137,5 +137,5 @@ def stays_separated(section: Section) -> Finding | None:
 
 def _fine(summary: Summary) -> str:
     """Mean ± standard deviation with two digits."""
-    mean = decimal(summary["mean"], 2)
-    return mean if len(summary["values"]) < 2 else f"{mean} ± {decimal(summary['std'], 2)}"
+    mean = decimal(summary.mean, 2)
+    return mean if len(summary.values) < 2 else f"{mean} ± {decimal(summary.std, 2)}"

@@ -198,7 +198,7 @@ def _value(case: Case | None, metric: str) -> Summary | None:
 
 def _range(sweep: Sweep) -> str:
     """How far a line goes up and down."""
-    means = [value["mean"] for value in sweep.values if value is not None]
+    means = [value.mean for value in sweep.values if value is not None]
     if not means:
         return f"{sweep.label} has no values"
     return f"{sweep.label} from {decimal(min(means))} to {decimal(max(means))}"
@@ -209,7 +209,7 @@ def _extremes(values: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
     known = [(label, value) for label, value in values if value is not None]
     if not known:
         return "nothing was measured"
-    low, high = (pick(known, key=lambda pair: pair[1]["mean"]) for pick in (min, max))
+    low, high = (pick(known, key=lambda pair: pair[1].mean) for pick in (min, max))
     if spread(low[1]) == spread(high[1]):
         return f"{spread(high[1])} everywhere"
     return f"the highest is {high[0]} with {spread(high[1])}, the lowest {low[0]} with {spread(low[1])}"

@@ -143,13 +143,13 @@ def paired_difference(before: Summary | None, after: Summary | None) -> str:
         >>> paired_difference(summarize([90.0, 92.0]), summarize([91.0, 95.0]))
         '+2.0 ± 1.0'
     """
-    if before is None or after is None or len(before["values"]) != len(after["values"]):
+    if before is None or after is None or len(before.values) != len(after.values):
         return MISSING
-    steps = summarize([b - a for a, b in zip(before["values"], after["values"], strict=True)])
+    steps = summarize([b - a for a, b in zip(before.values, after.values, strict=True)])
     if steps is None:
         return MISSING
-    mean, num = decimal(steps["mean"], signed=True), len(steps["values"])
-    return f"{mean} ± {decimal(steps['std'] / math.sqrt(num))}" if num > 1 else mean
+    mean, num = decimal(steps.mean, signed=True), len(steps.values)
+    return f"{mean} ± {decimal(steps.std / math.sqrt(num))}" if num > 1 else mean
 
 
 def _ablated(section: Section) -> str:
@@ -224,8 +224,8 @@ def two_digits(summary: Summary | None) -> str:
     """Mean ± standard deviation of what lies between −1 and 1."""
     if summary is None:
         return MISSING
-    mean = decimal(summary["mean"], 2)
-    return f"{mean} ± {decimal(summary['std'], 2)}" if len(summary["values"]) > 1 else mean
+    mean = decimal(summary.mean, 2)
+    return f"{mean} ± {decimal(summary.std, 2)}" if len(summary.values) > 1 else mean
 
 
 def _case_table(section: Section, heads: Sequence[str], cells: Callable[[Case], Iterable[str]]) -> str:

@@ -85,8 +85,8 @@ def judge_section(experiment: str, section: Mapping[str, Any]) -> list[Judged]:
             ours,
             paper_mean,
             paper_std,
-            ours["mean"] - paper_mean,
-            judge(ours["mean"], paper_mean, _deviation(section["dataset"], result, ours, paper_std)),
+            ours.mean - paper_mean,
+            judge(ours.mean, paper_mean, _deviation(section["dataset"], result, ours, paper_std)),
         )
         for result in section["cases"]
         if not result["error"]
@@ -130,7 +130,7 @@ def _deviation(dataset: str, result: Mapping[str, Any], ours: Summary, paper_std
     if paper_std is not None:
         return paper_std
     cell = published_cell(dataset, result["method"], result["backbone"])
-    return max(ours["std"], cell.am.std if cell else 0.0)
+    return max(ours.std, cell.am.std if cell else 0.0)
 
 
 _Pair = tuple[str, Summary, float, float | None]
