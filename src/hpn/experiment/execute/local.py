@@ -38,9 +38,10 @@ class LocalExecutor(Executor):
 
     def __init__(self, num_workers: int) -> None:
         self._num_workers = num_workers
+        self._has_started = False
 
     def __exit__(self, *_: object) -> None:
-        if self._num_workers > 1:
+        if self._has_started:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
     @property
@@ -59,6 +60,7 @@ class LocalExecutor(Executor):
             for index, job in enumerate(jobs):
                 yield index, run_job(job, job.graph)
             return
+        self._has_started = True
         waiting = dict(enumerate(jobs))
         while waiting:
             begun: list[int] = []
@@ -88,7 +90,8 @@ def _start(waiting: dict[int, Job], begun: list[int], num_workers: int) -> Gener
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=num_workers)
         results = parallel(hand_out())
     try:
-        yield from results
+        for result in results:  # noqa: UP028  (it would be closed before warnings are filtered)
+            yield result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about jobs that are left, as they are meant to be
