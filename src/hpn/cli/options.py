@@ -79,12 +79,13 @@ def sharing(*groups: Callable[..., None]) -> Callable[[Command], Command]:
 
 def watching(quiet: bool) -> contextlib.AbstractContextManager[Watcher]:
     """What watches a command: nothing, bars in a terminal, lines elsewhere."""
-    from hpn.display.progress import LiveProgress, PlainProgress
-    from hpn.experiment.watch import Watcher
+    if quiet:
+        from hpn.experiment.watch import Watcher
 
-    if not quiet and sys.stderr.isatty():
-        return LiveProgress()
-    return contextlib.nullcontext(Watcher() if quiet else PlainProgress())
+        return contextlib.nullcontext(Watcher())
+    from hpn.display.progress import LiveProgress, PlainProgress
+
+    return LiveProgress() if sys.stderr.isatty() else contextlib.nullcontext(PlainProgress())
 
 
 def print_json(content: Any) -> None:
