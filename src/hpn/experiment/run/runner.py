@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -183,7 +184,7 @@ class Job:
         learner = self.config.make_learner(self.seed).to(self.device)
         progress = SeedRun.resume(self.folder, learner, self.seed, watcher)
         watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
-        with contextlib.closing(progress.log):
+        with contextlib.closing(progress.log), _reporting_full_disk(progress, len(stream)):
             for index in learn_steps(
                 learner, stream, first=progress.next_step, observer=progress, watch=watch
             ):
@@ -191,6 +192,20 @@ class Job:
                     row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
                 progress.finish_step(row, make_view(learner, stream, index) if self.views else None)
             return progress.finish()
+
+
+@contextlib.contextmanager
+def _reporting_full_disk(progress: SeedRun, num_steps: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        kept = f"{progress.num_saved} of {num_steps} steps of seed {progress.seed} are kept"
+        raise OSError(
+            f"no space left on the disk of {progress.folder}; {kept}: free some space, and run the same "
+            "command again"
+        ) from error
 
 
 def learn_steps(
