@@ -436,8 +436,8 @@ def test_a_packaged_recipe_is_used_listed_and_can_be_left_out(
 ) -> None:
     monkeypatch.setattr("hpn.experiment.recipes.FOLDER", tmp_path / "recipes")
     assert "no packaged recipes" in cli("recipes")[1]
-    (tmp_path / "recipes" / "synthetic").mkdir(parents=True)
-    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text(
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "synthetic.yaml").write_text(
         "{dataset: synthetic, method: ncm, scenario: task, settings: {max_hops: 1}}"
     )
     assert "max_hops=1" in cli("recipes")[1]
@@ -448,10 +448,10 @@ def test_a_packaged_recipe_is_used_listed_and_can_be_left_out(
         result = json.loads(out)
         found[words] = (result["params"]["max_hops"], result["recipe"])
     assert list(found.values()) == [(1, "synthetic/ncm"), (3, None), (2, "synthetic/ncm")]
-    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text("settings: [1")
+    (tmp_path / "recipes" / "synthetic.yaml").write_text("settings: [1")
     code, out, err = cli("run", *SMALL, "--method", "ncm")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "ncm.yaml is not YAML" in err
+    assert "synthetic.yaml is not YAML" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
