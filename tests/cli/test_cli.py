@@ -496,7 +496,7 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_reproduce_takes_many_data_sets(cli: Cli, reproduced: list[dict[str, Any]]) -> None:
     code, out, err = cli(
-        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--jobs", "3"
+        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--workers", "3"
     )
     assert (code, err) == (0, "")
     asked = reproduced[0]
@@ -538,7 +538,7 @@ def test_reproduce_lists_the_experiments(cli: Cli) -> None:
     [
         (["nonsense"], "unknown experiment 'nonsense'"),
         (["list", "all"], "list goes alone"),
-        (["all", "--jobs", "2", "--ray", "auto"], "give --jobs N or --ray ADDRESS, not both"),
+        (["all", "--workers", "2", "--ray", "auto"], "give --workers N or --ray ADDRESS, not both"),
         (["all", "--datasets", "nowhere.npz"], "nowhere.npz"),
         (["all", "--seeds", "0"], "--seeds must be at least 1"),
         ([], "Missing argument 'NAME'"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 import torch
