@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from hpn.learners import LEARNERS
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -284,7 +287,34 @@ def test_methods_lists_every_hyper_parameter(cli: Cli) -> None:
     code, out, _ = cli("methods")
     assert code == 0
     assert "--set weight_decay=0.0005" in out
-    assert set(json.loads(cli("methods", "--json")[1])) >= {"finetune", "joint", "probe", "ncm"}
+    assert "Strength of the L2 penalty on all weights" in out
+    described = json.loads(cli("methods", "--json")[1])
+    assert set(described) == {*LEARNERS, "hpn preset=paper"}
+    assert described["hpn preset=paper"]["params"]["dim"] == 16
+    assert all(list(entry["meanings"]) == list(entry["params"]) for entry in described.values())
+
+
+@pytest.mark.parametrize("words", [(), ("theory",)])
+def test_without_a_command_help_is_printed(cli: Cli, words: tuple[str, ...]) -> None:
+    code, out, err = cli(*words)
+    assert (code, err) == (0, "")
+    assert "Usage: " in out
+    assert out == cli(*words, "--help")[1]
+
+
+@pytest.mark.parametrize("command", ["run", "fit", "reproduce", "datasets", "theory bound"])
+def test_flags_are_shown_as_flags(cli: Cli, command: str) -> None:
+    _, out, _ = cli(*command.split(), "--help")
+    assert "--json" in out
+    assert "bool" not in out.lower()
+    assert not re.search(r"--no-(?!recipe)", out)
+
+
+@pytest.mark.parametrize("command", ["compare", "tune", "reproduce"])
+def test_the_number_of_workers_has_one_name(cli: Cli, command: str) -> None:
+    _, out, _ = cli(command, "--help")
+    assert "--workers" in out
+    assert "--jobs" not in out
 
 
 def test_report(cli: Cli, tmp_path: Path) -> None:

@@ -46,15 +46,15 @@ def bound(
     """Tell how many prototypes there can be at the most, and what they take (Theorem 1)."""
     from dataclasses import replace
 
-    from hpn.theory.memory import MemoryBound
+    from hpn.theory.memory import MemoryBound, cap_bound
 
     distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
     most = MemoryBound(dim, (distances[0], distances[1], distances[2]), extractors, features)
     levels = {
         level: {
             "distance": distance,
-            "bound": most.prototypes[level],
-            "code": code.size,
+            "bound": cap_bound(most.prototypes[level]),
+            "code": cap_bound(code.size),
             "name": code.name,
             "is_exact": code.is_exact,
         }

@@ -30,7 +30,7 @@ from hpn.model.labels import (
 )
 from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
-from hpn.params import resolve_params
+from hpn.params import NamedArguments, resolve_params
 from hpn.streams import GraphView
 from hpn.streams.given import (
     GraphLike,
@@ -52,7 +52,7 @@ Array = Any
 """A list, NumPy array, PyTorch tensor or pandas column."""
 
 
-class ClassifierCore:
+class ClassifierCore(NamedArguments):
     """All of :class:`hpn.HPNClassifier` but scikit-learn's base classes, which take a second to import."""
 
     not_fitted_error: ClassVar[type[NotFittedError]] = NotFittedError
