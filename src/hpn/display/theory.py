@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpn.display.console import open_console
+from hpn.theory.memory import NO_BOUND, describe_bound
 
 SYMBOLS = {"atomic": "n_A", "node": "n_N", "class": "n_C"}
 MOST_ROWS = 40
@@ -26,13 +27,13 @@ def print_bound(bound: dict[str, Any]) -> None:
     table = _table("", "level", "at most", "one code", "by the bound")
     for name, level in bound["levels"].items():
         by = level["name"] + (" (exact)" if level["is_exact"] else "")
-        table.add_row(SYMBOLS[name], name, _count(level["bound"]), _count(level["code"]), by)
+        table.add_row(SYMBOLS[name], name, describe_bound(level["bound"]), describe_bound(level["code"]), by)
     console.print(table)
     what = "prototypes and extractors" if bound["features"] else "prototypes"
     more = "" if bound["features"] else " (--features F adds the extractors)"
-    console.print(Text(f"{what} take at most {_size(bound)}{more}"))
+    console.print(Text(f"{what} at most: {_size(bound)}{more}"))
     one = bound["one_set"]
-    most = _count(one["prototypes"]["atomic"])
+    most = describe_bound(one["prototypes"]["atomic"])
     console.print(Text(f"kept as one code, as hpn keeps them, n_A ≤ {most}: {_size(one)}"))
 
 
@@ -50,7 +51,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
                 cells += ["none", "–", "–"]
             else:
                 total = sum(part["prototypes"].values())
-                cells += [f"{part['threshold']:g}", _count(total), _count(part["bytes"])]
+                cells += [f"{part['threshold']:g}", describe_bound(total), describe_bound(part["bytes"])]
         table.add_row(str(row["dim"]), *cells)
     console.print(table)
     num, features = chosen["extractors"], chosen["features"]
@@ -73,11 +74,11 @@ def print_check(check: dict[str, Any]) -> None:
     table = _table("", *(f"{SYMBOLS[level]} {level}" for level in levels))
     most = _most_by_task(check["growth"])
     for task, counts in list(most.items())[:MOST_ROWS]:
-        table.add_row(f"after task {task + 1}", *(_count(counts[level]) for level in levels))
+        table.add_row(f"after task {task + 1}", *(describe_bound(counts[level]) for level in levels))
     if len(most) > MOST_ROWS:
         table.add_row(f"… {len(most) - MOST_ROWS} more", *("" for _ in levels))
-    table.add_row("one code", *(_count(check["one_set"][level]) for level in levels), style="dim")
-    table.add_row("Theorem 1", *(_count(check["bounds"][level]) for level in levels), style="bold")
+    table.add_row("one code", *(describe_bound(check["one_set"][level]) for level in levels), style="dim")
+    table.add_row("Theorem 1", *(describe_bound(check["bounds"][level]) for level in levels), style="bold")
     console.print(table)
     seeds = {row["seed"] for row in check["growth"]}
     console.print(Text(f"the most of {len(seeds)} seed(s); codes by {_names(check)}", style="dim"))
@@ -115,7 +116,9 @@ def print_retention(study: dict[str, Any]) -> None:
         if same and proof["is_certified"]:
             answers = f"proved same: {proof['now'][:12]}"
         counts = (row[key] for key in ("nodes", "touched", "rematched", "relabelled", "shared"))
-        table.add_row(f"task {row['task'] + 1}", f"task {row['after'] + 1}", *map(_count, counts), answers)
+        table.add_row(
+            f"task {row['task'] + 1}", f"task {row['after'] + 1}", *map(describe_bound, counts), answers
+        )
     if len(study["changes"]) > MOST_ROWS:
         table.caption = f"the first {MOST_ROWS} of {len(study['changes'])} pairs; --json has all"
     console.print(table)
@@ -162,14 +165,6 @@ def _table(*heads: str) -> Table:
 
 
 def _size(part: dict[str, Any]) -> str:
-    return f"{_count(part['parameters'])} numbers, {_count(part['bytes'])} bytes"
-
-
-def _count(number: int | None) -> str:
-    """A whole number, by its power of ten if it is longer than anyone reads; a dash if there is none."""
-    if number is None:
-        return "–"
-    if number < 10**15:
-        return f"{number:,}"
-    digits = str(number)
-    return f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
+    if part["bytes"] >= NO_BOUND:
+        return describe_bound(NO_BOUND)
+    return f"{describe_bound(part['parameters'])} numbers, {describe_bound(part['bytes'])} bytes"
