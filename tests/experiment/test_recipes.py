@@ -191,11 +191,14 @@ def test_where_settings_came_from_does_not_make_another_run(packaged: Path) -> N
 def test_the_command_repeats_the_run_exactly(packaged: Path, choices: dict[str, Any]) -> None:
     config = resolve(**choices)
     words = shlex.split(config.command([0]))
+    recipe = {"recipe": None} if "--no-recipe" in words else {}
+    words = [word for word in words if word != "--no-recipe"]
     options = list(zip(words[3::2], words[4::2], strict=True))
     again = resolve_config(
         "synthetic",
         settings=dict(value.split("=") for name, value in options if name == "--set"),
         **{name[2:]: value for name, value in options if name not in {"--set", "--seeds"}},
+        **recipe,
     )[0]
     assert again == config
     if not choices:
