@@ -18,7 +18,7 @@ from hpn.evaluation import evaluate
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import LEARNERS, Learner, Observer, Progress
 from hpn.params import check_space, declared_params
-from hpn.streams import GraphView, Query, Step, TaskStream
+from hpn.streams import GraphView, Query, TaskStream
 
 NETWORKS = [name for name in LEARNERS if "backbone" in declared_params(LEARNERS[name])]
 

@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from hpn import __version__
-from hpn.errors import HPNError
+from hpn.errors import HPNError, disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except HPNError as error:
-        code = _end(str(error), 2)
+        code = _end(str(error), 1 if disk_full(error.__cause__) else 2)
     except typer.TyperException as error:
         code = _end(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
     except Interrupted:
@@ -93,7 +93,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
-        code = _end(f"{error}; fix that, and run the same command again", 1)
+        todo = "free some space" if disk_full(error) else "fix that"
+        code = _end(f"{error}; {todo}, and run the same command again", 1)
     _on_signal(signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -77,21 +77,12 @@ def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: A
     from hpn.datasets import CATALOG, default_data_root
 
     where = data_root or default_data_root()
-    rows = []
+    sizes = ("nodes", "edges", "features", "classes")
+    rows: list[dict[str, Any]] = []
     for info in CATALOG.values():
-        nodes, edges, features, classes = info.published
         on_disk = "built in" if info.folder is None else ("yes" if info.is_on_disk(where) else "no")
-        rows.append(
-            {
-                "name": info.name,
-                "about": info.about,
-                "nodes": nodes,
-                "edges": edges,
-                "features": features,
-                "classes": classes,
-                "on_disk": on_disk,
-            }
-        )
+        published = zip(sizes, info.published, strict=True)
+        rows.append({"name": info.name, "about": info.about, **dict(published), "on_disk": on_disk})
     if as_json:
         typer.echo(json.dumps(rows))
     else:

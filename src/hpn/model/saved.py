@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hpn.errors import CheckpointError, HPNError
+from hpn.errors import CheckpointError, HPNError, describe_disk_full, disk_full
 
 KIND, FORMAT, OLDEST = "hpn-model", 3, 2
 NAME = "checkpoint.json"  # that of hpn.experiment.run.checkpoint, which needs PyTorch
@@ -56,6 +56,9 @@ def save_model(folder: Path, content: Mapping[str, Any]) -> None:
         for part in folder.glob(".*.part"):  # what an interrupted command has left
             part.unlink(missing_ok=True)
     except OSError as error:
+        if disk_full(error):
+            kept = "the model saved there before is kept" if is_model(folder) else "no model is there yet"
+            raise CheckpointError(describe_disk_full(folder, kept)) from error
         raise CheckpointError(f"cannot write {folder} ({error.strerror}); choose another folder") from error
 
 
