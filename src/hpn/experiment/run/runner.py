@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph, data_files
-from hpn.errors import ConfigError
+from hpn.errors import ConfigError, describe_disk_full, disk_full
 from hpn.evaluation import evaluate
 from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config
@@ -199,13 +198,10 @@ def _reporting_full_disk(progress: SeedRun, num_steps: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        if not disk_full(error):
             raise
         kept = f"{progress.num_saved} of {num_steps} steps of seed {progress.seed} are kept"
-        raise OSError(
-            f"no space left on the disk of {progress.folder}; {kept}: free some space, and run the same "
-            "command again"
-        ) from error
+        raise OSError(describe_disk_full(progress.folder, kept)) from error
 
 
 def learn_steps(
