@@ -339,7 +339,7 @@ def test_graphs_without_edges_and_tasks_without_validation_nodes(
     task = TaskStream(clear_graph).step(0)
     empty = torch.zeros(0, dtype=torch.long)
     bare = GraphView(task.graph.x, torch.zeros(2, 0, dtype=torch.long))
-    lonely = Task(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
+    lonely = Step(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
     learner = make(name, choice, **ENOUGH.get(name, {})).fit_task(lonely)
     answers = learner.predict(Query(bare, task.val, task.classes, task=0))
     assert float((answers == task.val_y).float().mean()) > 0.5
@@ -352,7 +352,7 @@ def test_tasks_must_come_in_order_and_be_new(name: str, choice: dict[str, Any], 
     fit(learner, stream, tasks=1)
     state = copy.deepcopy(learner.state_dict())
     first = stream.step(0)
-    again = Task(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
+    again = Step(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
     with pytest.raises(ConfigError, match="repeats class"):
         learner.fit_task(again)
     assert_same_state(learner.state_dict(), state)

@@ -13,7 +13,7 @@ def test_means_by_hand() -> None:
     graph = GraphView(x, torch.zeros(2, 0).long())
     train, y = torch.tensor([0, 1, 2, 3]), torch.tensor([7, 7, 5, 5])
     empty = torch.zeros(0).long()
-    learner = NCM(max_hops=0).fit_task(Task(0, (7, 5), "task", graph, train, y, empty, empty))
+    learner = NCM(max_hops=0).fit_task(Step(0, (7, 5), "task", graph, train, y, empty, empty))
     expected = torch.nn.functional.normalize(torch.tensor([[2.0, 2.0], [0.0, 3.0]]), dim=1)
     assert torch.allclose(learner.means_, expected)  # type: ignore[attr-defined]
     assert learner.predict(Query(graph, torch.tensor([4, 0]), (7, 5), task=0)).tolist() == [5, 7]

@@ -60,7 +60,7 @@ def one_view(graph: Graph, partition: list[tuple[int, ...]], scenario: Scenario)
     tasks = []
     for index, classes in enumerate(partition):
         train = nodes[torch.isin(graph.y[nodes], torch.tensor(classes))]
-        tasks.append(Task(index, classes, scenario, view, train, graph.y[train], none, none))
+        tasks.append(Step(index, classes, scenario, view, train, graph.y[train], none, none))
     return tasks
 
 
@@ -100,7 +100,7 @@ def test_random_features_by_hand() -> None:
     nodes, y = torch.tensor([3, 1, 2, 0]), torch.tensor([0, 0, 1, 1])
     none = torch.zeros(0, dtype=torch.long)
     learner = Ridge(width=6, max_hops=1, seed=4)
-    learner.fit_task(Task(0, (0, 1), "class", view, nodes, y, none, none))
+    learner.fit_task(Step(0, (0, 1), "class", view, nodes, y, none, none))
 
     own, near = (torch.from_numpy(draw_signs(3, 6, seed=4, hop=hop)) for hop in range(2))
     means = torch.stack([x[[0, 1]].mean(0), x[[0, 1, 2]].mean(0), x[[1, 2]].mean(0), x[3]])
@@ -155,7 +155,7 @@ def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
         learner = Ridge(width=50)
         for task, view in zip(tasks, views, strict=True):
             learner.fit_task(
-                Task(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2)
+                Step(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2)
             )
         scores.append(learner.predict_scores(Query(views[0], torch.arange(50), learner.classes_)))
     assert torch.allclose(*scores, atol=1e-5)
@@ -164,7 +164,7 @@ def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
 def test_nodes_without_features_are_answered_by_how_many_there_are() -> None:
     view = GraphView(torch.zeros(6, 3), torch.zeros(2, 0).long())
     train, y, none = torch.arange(5), torch.tensor([7, 9, 9, 7, 9]), torch.zeros(0).long()
-    learner = Ridge(width=10, balance=0.0).fit_task(Task(0, (7, 9), "class", view, train, y, none, none))
+    learner = Ridge(width=10, balance=0.0).fit_task(Step(0, (7, 9), "class", view, train, y, none, none))
     scores = learner.predict_scores(Query(view, torch.tensor([5]), (7, 9)))
     expected = torch.tensor([[0.4, 0.6]]) / 0.1
     assert torch.allclose(scores, expected.log_softmax(dim=1), atol=1e-5)

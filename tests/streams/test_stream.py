@@ -83,10 +83,10 @@ def test_queries_without_the_task(edges: Edges, evaluate: str) -> None:
     assert query.classes == (*stream.classes[0], *stream.classes[1])
     assert set(ids(query.graph)) == {n for n in range(60) if int(graph.y[n]) in query.classes}
     if evaluate == "global":
-        assert set(key.task.tolist()) == {0, 1}
-        assert key.task.tolist() != sorted(key.task.tolist()), "tasks must not come in order"
+        assert set(key.step.tolist()) == {0, 1}
+        assert key.step.tolist() != sorted(key.step.tolist()), "tasks must not come in order"
     else:
-        assert set(key.task.tolist()) == {1}
+        assert set(key.step.tolist()) == {1}
     crossing = {
         (a, b)
         for a, b in edge_set(query.graph)
