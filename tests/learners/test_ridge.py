@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,21 @@ def test_every_task_of_a_stream_ends_at_the_joint_solution(
         seen.append(stream.step(index))
         learner.fit_task(seen[-1])
         assert_joint(learner, seen)
+
+
+def test_classes_that_come_again_are_added_up(graph: Graph) -> None:
+    """Without weights for rare classes, the solution does not depend on when the nodes of a class came."""
+    (whole,) = one_view(graph, [(0, 1, 2, 3, 4, 5)], "class")
+    steps = []
+    for index, rows in enumerate(torch.arange(len(whole.train)).split([60, 50, 40])):
+        y = whole.train_y[rows]
+        classes = tuple(torch.unique(y).tolist())
+        step = replace(whole, index=index, classes=classes, train=whole.train[rows], train_y=y, is_task=False)
+        steps.append(step)
+    params = {"width": 60, "balance": 0.0}
+    learner, joint = fit(Ridge(**params), steps), fit(Ridge(**params), [whole])
+    arrived = learner.weights_[:, np.argsort(learner.classes_)]
+    assert torch.allclose(arrived, joint.weights_, rtol=0, atol=1e-8)
 
 
 def test_random_features_by_hand() -> None:

@@ -18,6 +18,8 @@ from hpn.streams.views import Classes, Edges, Scenario
 class TaskStream(Stream):
     """Tasks cut from one graph: a step brings the nodes of some classes that no other step has.
 
+    Unlabelled nodes, and nodes of classes in no task, are in no view.
+
     Args:
         graph: Where the tasks come from.
         tasks: Classes of each task, or a plan of them; see :func:`plan_tasks`.
