@@ -202,6 +202,7 @@ def load_graph(
     unknown_edges: Literal["error", "drop"] = "error",
     kinds: Mapping[str, Kind] | None = None,
     normalize: Normalize | None = None,
+    time: str = "",
     labels: Labels = "required",
     data_root: Path | str | None = None,
 ) -> Graph:
@@ -219,6 +220,7 @@ def load_graph(
             ``drop`` them.
         kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
         normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
+        time: Column of tables that states when each node arrived; see :func:`load_tables`.
         labels: ``optional`` reads tables and ``.npz`` files without any label as well, to predict for them.
         data_root: Folder with the data sets that have names.
 
@@ -227,8 +229,8 @@ def load_graph(
         DataError: If the graph cannot be read.
     """
     options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
-    options |= {"normalize": normalize, "labels": labels}
-    usual = {"text": (), "missing": "error", "unknown_edges": "error", "labels": "required"}
+    options |= {"normalize": normalize, "time": time, "labels": labels}
+    usual = {"text": (), "missing": "error", "unknown_edges": "error", "time": "", "labels": "required"}
     known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
     given = {name: value for name, value in options.items() if value is not None and value != usual.get(name)}
     # What changes nothing is fine for every format; one without columns has no kinds of them.

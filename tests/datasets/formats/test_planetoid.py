@@ -100,7 +100,7 @@ def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert graph.masks is not None
     sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
     assert sizes == [14, 500, 20]
-    assert plan_tasks(graph).tasks == ((0, 1), (2, 3), (4, 5))
+    assert plan_tasks(graph).classes == ((0, 1), (2, 3), (4, 5))
 
 
 def geom_gcn(folder: Path, name: str) -> None:
