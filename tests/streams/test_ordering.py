@@ -19,31 +19,31 @@ def toy(sizes: list[int], **extra: object) -> Graph:
 
 
 def test_by_size_is_the_default_for_a_users_file() -> None:
-    assert plan_tasks(toy([3, 9, 5, 7])).tasks == ((1, 3), (2, 0))
-    assert plan_tasks(toy([5, 5, 5, 5])).tasks == ((0, 1), (2, 3)), "ties go by number"
+    assert plan_tasks(toy([3, 9, 5, 7])).classes == ((1, 3), (2, 0))
+    assert plan_tasks(toy([5, 5, 5, 5])).classes == ((0, 1), (2, 3)), "ties go by number"
 
 
 def test_the_data_sets_own_order_wins_unless_asked() -> None:
     graph = toy([3, 9, 5, 7], class_order=[2, 0, 3, 1])
-    assert plan_tasks(graph).tasks == ((2, 0), (3, 1))
-    assert plan_tasks(graph, "paper").tasks == ((2, 0), (3, 1))
-    assert plan_tasks(graph, "size").tasks == ((1, 3), (2, 0))
+    assert plan_tasks(graph).classes == ((2, 0), (3, 1))
+    assert plan_tasks(graph, "paper").classes == ((2, 0), (3, 1))
+    assert plan_tasks(graph, "size").classes == ((1, 3), (2, 0))
     with pytest.raises(ConfigError, match="no class order of its own"):
         plan_tasks(toy([5, 5]), "paper")
 
 
 def test_a_class_on_its_own_is_left_out_but_may_be_asked_for() -> None:
     graph = toy([5, 5, 5])
-    assert plan_tasks(graph).tasks == ((0, 1),)
+    assert plan_tasks(graph).classes == ((0, 1),)
     assert plan_tasks(graph).left_out == (2,)
-    assert plan_tasks(graph, "0,1;2").tasks == ((0, 1), (2,))
-    assert plan_tasks(graph, classes_per_task=1).tasks == ((0,), (1,), (2,))
-    assert plan_tasks(graph, classes_per_task=5).tasks == ((0, 1, 2),)
+    assert plan_tasks(graph, "0,1;2").classes == ((0, 1), (2,))
+    assert plan_tasks(graph, classes_per_task=1).classes == ((0,), (1,), (2,))
+    assert plan_tasks(graph, classes_per_task=5).classes == ((0, 1, 2),)
 
 
 def test_uneven_tasks() -> None:
-    assert plan_tasks(toy([5] * 5), classes_per_task=3).tasks == ((0, 1, 2), (3, 4))
-    assert plan_tasks(toy([5] * 4), [[0, 1, 2], [3]]).tasks == ((0, 1, 2), (3,))
+    assert plan_tasks(toy([5] * 5), classes_per_task=3).classes == ((0, 1, 2), (3, 4))
+    assert plan_tasks(toy([5] * 4), [[0, 1, 2], [3]]).classes == ((0, 1, 2), (3,))
 
 
 def test_shuffles_are_seeded() -> None:
@@ -51,11 +51,11 @@ def test_shuffles_are_seeded() -> None:
     assert plan_tasks(graph, "shuffle:3") == plan_tasks(graph, "shuffle:3")
     assert plan_tasks(graph, "shuffle") == plan_tasks(graph, "shuffle:0")
     assert plan_tasks(graph, "shuffle:3") != plan_tasks(graph, "shuffle:4")
-    assert sorted(c for task in plan_tasks(graph, "shuffle").tasks for c in task) == list(range(10))
+    assert sorted(c for task in plan_tasks(graph, "shuffle").classes for c in task) == list(range(10))
 
 
 def test_names_may_stand_for_numbers() -> None:
-    assert plan_tasks(toy([5] * 4), "class 3, 0; class 1,2").tasks == ((3, 0), (1, 2))
+    assert plan_tasks(toy([5] * 4), "class 3, 0; class 1,2").classes == ((3, 0), (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ PAPER = {
 
 @pytest.mark.parametrize(("name", "tasks"), PAPER.items())
 def test_the_papers_sequences(name: str, tasks: tuple[tuple[int, int], ...], data_root: Path) -> None:
-    assert plan_tasks(load_dataset(name, data_root=data_root)).tasks == tasks
+    assert plan_tasks(load_dataset(name, data_root=data_root)).classes == tasks
 
 
 def test_the_papers_large_sequences() -> None:
@@ -120,5 +120,5 @@ def test_the_papers_large_sequences() -> None:
 
 def test_digits_come_two_at_a_time() -> None:
     plan = plan_tasks(load_dataset("digits"))
-    assert plan.tasks == ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9))
+    assert plan.classes == ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9))
     assert "digits" in CATALOG
