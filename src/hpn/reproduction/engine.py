@@ -57,7 +57,7 @@ def reproduce(
         only: A method or a preset of ``hpn``, such as ``ewc`` or ``best``. Only its rows are run and
             replaced; the other rows stay as an earlier call with the same seeds left them.
         seeds: How many seeds (0, 1, …), or which.
-        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.

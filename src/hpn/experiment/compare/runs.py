@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hpn.datasets import Graph
@@ -52,9 +52,11 @@ class CellRun:
     @property
     def jobs(self) -> list[Job]:
         """A job for each seed."""
-        shared = {"views": self.views, "device": self.device, "data_root": self.data_root, "name": self.name}
-        folders = {seed: self.folder / f"seed-{seed}" for seed in self.seeds}
-        return [Job(self.config, seed, folders[seed], graph=self.graph, **shared) for seed in self.seeds]  # type: ignore[arg-type]
+        found = []
+        for seed in self.seeds:
+            job = Job(self.config, seed, self.folder / f"seed-{seed}", self.views, self.device)
+            found.append(replace(job, data_root=self.data_root, graph=self.graph, name=self.name))
+        return found
 
     def open(self, *, fresh: bool) -> None:
         """Lock the folder, and see which seeds are missing."""

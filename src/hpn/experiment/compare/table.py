@@ -63,7 +63,7 @@ def compare(
         seeds: How many seeds (0, 1, …), or which.
         settings: Hyper-parameters as ``METHOD.KEY`` and options of the data set as ``data.KEY``.
         use_recipes: Whether settings of packaged recipes come before defaults, as in a run.
-        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.

@@ -59,7 +59,7 @@ def tune(
         trials: Settings to try; the first are the learner's defaults.
         seeds: How many seeds (0, 1, …) a trial is averaged over.
         final_seeds: How many seeds (0, 1, …) the chosen settings are measured with on test nodes.
-        workers: How many processes. With more than one, a script needs ``if __name__ == "__main__":``.
+        workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
