@@ -16,7 +16,6 @@ from hpn.experiment.run.seeds import check_seeds
 from hpn.experiment.watch import BatchWatcher
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (
-    Content,
     add_sections,
     check_rows_fit,
     make_section,
@@ -26,10 +25,10 @@ from hpn.reproduction.content import (
 from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 from hpn.reproduction.pages import Page, render_page
 from hpn.reproduction.plan import make_plan
+from hpn.reproduction.results import SCHEMA, Content
 from hpn.reproduction.summary import render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
-SCHEMA = 1
 OUT = Path("docs/reproduction")
 
 
