@@ -40,12 +40,15 @@ def print_result(result: RunResult) -> None:
     """Print a finished run: the protocol, every metric and what it means, costs and the accuracy matrix."""
     console = open_console()
     _print_head(console, result)
-    table = _plain_table()
     if result.is_trivial:
-        table.add_row(NOT_MEASURED, style="bold")
+        console.print(Text(NOT_MEASURED, style="bold"))
+    table = _plain_table()
     for metric in shown_metrics([result]):
         value = f"{metric_text(metric, metric_of(result, metric))} {metric.unit}"
         table.add_row(metric.title, value, style="bold" if metric.name == "am" else "")
+    if table.row_count:
+        console.print(table)
+    table = _plain_table()  # of its own: long texts would take the width from what metrics mean
     table.add_row("parameters", count(result.parameters))
     if result.stored:
         table.add_row(f"kept between {step_noun(result)}s", f"{count(result.stored)} numbers")
