@@ -460,7 +460,7 @@ def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cl
     fit(cli, graph)
     before = {path.name: path.read_bytes() for path in Path("model").iterdir()}
     script = (
-        "import sys, time, hpn.experiment.run.files as files\n"
+        "import sys, time, hpn.experiment.run.folder as files\n"
         "write = files.write_json\n"
         "def slow(path, content):\n"
         "    print('writing', flush=True)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpn.errors import ConfigError, DataError
-from hpn.experiment.run.files import write_atomic
+from hpn.experiment.run.folder import write_atomic
 
 ID_NAMES = ("id", "node", "node_id")
 COLUMNS = ("id", "class", "probability", "second_class", "second_probability")

@@ -76,7 +76,7 @@ def reproduce(
         _list(as_json)
         return
     workers = chosen_workers(jobs, ray, "--jobs")
-    with watching("reproduce", quiet) as watcher:
+    with watching(quiet) as watcher:
         done = reproduction.reproduce(
             names,
             datasets=datasets,

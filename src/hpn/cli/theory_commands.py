@@ -131,7 +131,7 @@ def retention(
     """
     from hpn.experiment.retention import study_retention
 
-    with watching("run", quiet) as watcher:
+    with watching(quiet) as watcher:
         study = study_retention(
             dataset,
             seed=seed,
@@ -157,7 +157,7 @@ def plot(
 ) -> None:
     """Draw the bound over the distance, one line a dimension."""
     from hpn.errors import ConfigError
-    from hpn.experiment.run.files import write_atomic
+    from hpn.experiment.run.folder import write_atomic
     from hpn.report.bounds import bounds_svg
     from hpn.theory.spherical_codes import max_code_size
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpn.evaluation import evaluate
 from hpn.experiment.run.config import resolve_config
-from hpn.experiment.run.determinism import deterministic
+from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import learn_steps
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress

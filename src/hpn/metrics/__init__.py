@@ -1,7 +1,15 @@
 """What is measured: one list of metrics, and their mean and deviation over seeds."""
 
-from hpn.metrics.registry import METRICS, Matrix, Measured, Metric, metric, retaining_ratios
-from hpn.metrics.summary import Summary, summarize
+from hpn.metrics.registry import (
+    METRICS,
+    Matrix,
+    Measured,
+    Metric,
+    Summary,
+    metric,
+    retaining_ratios,
+    summarize,
+)
 
 __all__ = [
     "METRICS",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpn.experiment.compare.result import Comparison, ComparisonRow
 from hpn.experiment.published import Spread
-from hpn.experiment.run.files import write_atomic
+from hpn.experiment.run.folder import write_atomic
 from hpn.metrics import METRICS, Summary
 from hpn.report.comparison_html import comparison_html
 from hpn.report.comparison_table import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpn.errors import DataError, HPNError
 from hpn.experiment.compare.result import Comparison
-from hpn.experiment.run.files import write_atomic
+from hpn.experiment.run.folder import write_atomic
 from hpn.report.comparison_html import comparison_section
 from hpn.report.format import esc
 from hpn.report.page import frame_page

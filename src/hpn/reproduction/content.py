@@ -11,10 +11,9 @@ from typing import Any
 from hpn.errors import ConfigError, DataError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.published import published_cell
-from hpn.experiment.run.files import write_atomic
-from hpn.experiment.run.folder import VIEWS
+from hpn.experiment.run.config import seed_words
+from hpn.experiment.run.folder import VIEWS, write_atomic
 from hpn.experiment.run.result import View, Views, parse_result, read_object
-from hpn.experiment.run.seeds import seed_words
 from hpn.metrics import METRICS, summarize
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 from hpn.reproduction.plan import PlannedSection

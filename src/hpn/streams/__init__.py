@@ -1,9 +1,8 @@
 """How a graph becomes a sequence of steps, and what may be seen of it when."""
 
-from hpn.streams.ordering import plan_tasks
 from hpn.streams.splits import Split, split_nodes
 from hpn.streams.stream import AnswerKey, StepPlan, Stream, StreamPlan
-from hpn.streams.tasks import TaskStream
+from hpn.streams.tasks import TaskStream, plan_tasks
 from hpn.streams.time import TimeStream
 from hpn.streams.views import (
     Classes,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from hpn.datasets import Graph
-from hpn.streams.ordering import plan_tasks
+from hpn.errors import ConfigError, nearest
 from hpn.streams.splits import split_nodes
-from hpn.streams.stream import Stream, StreamPlan
+from hpn.streams.stream import StepPlan, Stream, StreamPlan
 from hpn.streams.views import Classes, Edges, Scenario
+
+MIN_LABELLED = 3  # one node each to train, to validate and to test
 
 
 class TaskStream(Stream):
@@ -84,3 +88,128 @@ def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:
     for index, task in enumerate(tasks):
         owner[torch.tensor(task)] = index
     return owner[graph.y]
+
+
+def plan_tasks(
+    graph: Graph,
+    tasks: str | Sequence[Sequence[int]] | None = None,
+    classes_per_task: int | None = None,
+) -> StreamPlan:
+    """Group the classes of a graph into tasks.
+
+    Args:
+        graph: The graph.
+        tasks: ``None`` (the data set's own order, which is the paper's where it has one, else by
+            size), ``"paper"`` (the own order, or an error), ``"size"`` (largest class first),
+            ``"shuffle"`` or ``"shuffle:SEED"``, a list such as ``"0,1;2,3"``, or the same as nested
+            sequences. Class names may stand for numbers.
+        classes_per_task: Classes in each task (default 2), unless ``tasks`` lists them. The last task
+            may be smaller; a class left on its own is left out, since a question with one possible
+            answer measures nothing. Ask for one-class tasks by ``classes_per_task=1`` or by a list.
+
+    Raises:
+        ConfigError: If a class is unknown, listed twice, or has too few labelled nodes.
+    """
+    if classes_per_task is not None and classes_per_task < 1:
+        raise ConfigError(f"classes per task must be at least 1, got {classes_per_task}")
+    order = _class_order(graph, tasks)
+    if order is None:
+        if classes_per_task is not None:
+            raise ConfigError("give either a task list or classes per task, not both")
+        plan = _parse(graph, tasks) if isinstance(tasks, str) else _nested(tasks or ())
+    else:
+        size = classes_per_task or 2
+        plan = tuple(tuple(order[at : at + size]) for at in range(0, len(order), size))
+        if size > 1 and len(plan) > 1 and len(plan[-1]) == 1:
+            plan = plan[:-1]
+    _check(graph, plan)
+    used = {label for task in plan for label in task}
+    steps = tuple(StepPlan(",".join(map(str, task)), task) for task in plan)
+    return StreamPlan(steps, tuple(c for c in range(graph.num_classes) if c not in used))
+
+
+def _class_order(graph: Graph, tasks: str | Sequence[Sequence[int]] | None) -> list[int] | None:
+    """Order of all eligible classes, or ``None`` if ``tasks`` lists the tasks themselves."""
+    sizes = graph.class_sizes()
+    eligible = graph.class_order
+    if eligible is None:
+        eligible = tuple(c for c in range(graph.num_classes) if sizes[c] > 0)
+    if tasks is None:
+        return _by_size(eligible, sizes) if graph.class_order is None else list(eligible)
+    if not isinstance(tasks, str):
+        return None
+    word, _, argument = tasks.strip().partition(":")
+    if word == "paper" and not argument:
+        if graph.class_order is None:
+            raise ConfigError(f"{graph.name} has no class order of its own; use size, shuffle or a list")
+        return list(eligible)
+    if word == "size" and not argument:
+        return _by_size(eligible, sizes)
+    if word == "shuffle":
+        if not re.fullmatch(r"\d*", argument):
+            raise ConfigError(f"tasks {tasks!r}: expected shuffle:SEED with a whole number")
+        rng = np.random.default_rng(int(argument or 0))
+        return [int(label) for label in rng.permutation(sorted(eligible))]
+    return None
+
+
+def _by_size(classes: Sequence[int], sizes: list[int]) -> list[int]:
+    return sorted(classes, key=lambda label: (-sizes[label], label))
+
+
+def _nested(tasks: Sequence[Sequence[int]]) -> tuple[Classes, ...]:
+    return tuple(tuple(int(label) for label in task) for task in tasks)
+
+
+def _parse(graph: Graph, text: str) -> tuple[Classes, ...]:
+    numbers = {name: label for label, name in enumerate(graph.class_names)}
+    plan = []
+    for part in text.split(";"):
+        words = [word.strip() for word in part.split(",")]
+        if not all(words):
+            raise ConfigError(
+                f"tasks {text!r}: a task is empty or a comma is loose; "
+                "write classes as 0,1;2,3, or one of paper, size, shuffle, shuffle:SEED"
+            )
+        plan.append(tuple(_class_number(word, numbers, graph) for word in words))
+    return tuple(plan)
+
+
+def _class_number(word: str, numbers: dict[str, int], graph: Graph) -> int:
+    # A number is a number even where a class is called like one, so that lists mean the same everywhere.
+    if re.fullmatch(r"\d+", word):
+        return int(word)
+    if word in numbers:
+        return numbers[word]
+    raise ConfigError(
+        f"tasks: {graph.name} has no class {word!r}; {nearest(word, numbers)}"
+        f"classes are numbered 0 to {graph.num_classes - 1}"
+    )
+
+
+def _check(graph: Graph, plan: tuple[Classes, ...]) -> None:
+    if not plan:
+        raise ConfigError(f"{graph.name}: no tasks; list some classes, such as 0,1;2,3")
+    sizes = graph.class_sizes()
+    owner: dict[int, int] = {}
+    for index, task in enumerate(plan):
+        if not task:
+            raise ConfigError(f"tasks: task {index} has no classes")
+        for label in task:
+            if not 0 <= label < graph.num_classes:
+                raise ConfigError(
+                    f"tasks: {graph.name} has no class {label}; "
+                    f"classes are numbered 0 to {graph.num_classes - 1}"
+                )
+            if label in owner:
+                where = "twice" if owner[label] == index else f"also in task {owner[label]}"
+                raise ConfigError(
+                    f"tasks: task {index} lists class {label} {where}; a class belongs to one task"
+                )
+            owner[label] = index
+            if sizes[label] < MIN_LABELLED:
+                raise ConfigError(
+                    f"{graph.name}: class {label} ({graph.class_names[label]!r}) of task {index} has "
+                    f"{sizes[label]} labelled nodes, at least {MIN_LABELLED} are needed; "
+                    "label more or leave it out with --tasks"
+                )

@@ -11,7 +11,7 @@ import pytest
 
 from hpn.errors import RunFolderError
 from hpn.experiment.run.config import RunConfig, resolve_config
-from hpn.experiment.run.folder import open_run_folder, read_json
+from hpn.experiment.run.folder import open_run_folder, read_json, write_atomic, write_json
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +118,33 @@ def test_a_read_only_folder(tmp_path: Path, config: RunConfig) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(RunFolderError, match="cannot write"), open_run_folder(tmp_path, config):
         pass
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, {"x": 1})
+    write_json(file, {"x": 2})
+    assert file.read_text() == '{\n  "x": 2\n}\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.json"
+    write_atomic(file, b"old")
+
+    def full(_: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_atomic(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_numbers_that_json_has_not_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "a.json", {"x": float("nan")})
+    assert list(tmp_path.iterdir()) == []

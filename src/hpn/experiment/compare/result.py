@@ -64,7 +64,7 @@ class Comparison(Part):
 
     version: Literal[1] = Field(default=1, alias="schema")
     dataset: str
-    data_options: dict[str, Any] = {}
+    data_options: dict[str, Any] = Field(default_factory=dict)
     scenario: str
     evaluate: str
     edges: str
@@ -75,7 +75,7 @@ class Comparison(Part):
     published_source: str
     published_parameters: PublishedParameters
     note: str | None = None
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
     command: str
     out: str
 

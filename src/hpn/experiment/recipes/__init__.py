@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from hpn.datasets import CATALOG
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.published import Spread, row_name
-from hpn.experiment.run.files import write_atomic
+from hpn.experiment.run.folder import write_atomic
 from hpn.learners import LEARNERS
 from hpn.params import resolve_params
 from hpn.streams import Scenario

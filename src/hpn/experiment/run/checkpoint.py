@@ -18,7 +18,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hpn.errors import CheckpointError
-from hpn.experiment.run.files import write_atomic, write_json
+from hpn.experiment.run.folder import write_atomic, write_json
 
 FORMAT = 1
 NAME = "checkpoint.json"

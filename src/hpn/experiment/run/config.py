@@ -13,9 +13,8 @@ from typing import Any, get_args
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
+from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import FORMAT
-from hpn.experiment.run.seeds import seed_words
-from hpn.experiment.run.versions import installed_versions
 from hpn.learners import Learner, find_learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import STREAMS, Classes, Edges, Evaluate, Scenario, Stream, StreamPlan
@@ -195,8 +194,8 @@ def resolve_config(
     edges = kind.edge_modes[0] if edges is None else edges
     _choose("edges", edges, get_args(Edges))
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
-    _check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
-    recipe_name, found = _take_recipe(recipe, dataset, name, given, scenario)
+    check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
+    recipe_name, found = take_recipe(recipe, dataset, name, given, scenario)
     chosen = {**(found.settings if found else {}), **given}
     params = resolve_params(learner, chosen, owner=name, without={"seed"})
     if found is not None and recipe != AUTO:
@@ -251,7 +250,7 @@ def _split_settings(
     return settings, options
 
 
-def _take_recipe(
+def take_recipe(
     recipe: Path | str | None, dataset: str, method: str, given: Mapping[str, Any], scenario: str
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
@@ -294,7 +293,7 @@ def _resolve_scenario(
     return scenario, evaluate  # type: ignore[return-value]
 
 
-def _check_learner(
+def check_learner(
     name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool
 ) -> None:
     """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
@@ -316,3 +315,27 @@ def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
             raise ConfigError(f"{owner} {listed}, got {word!r}")
         raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {listed}")
     return word
+
+
+def check_seeds(seeds: int | Sequence[int]) -> list[int]:
+    """Seeds 0, 1, … if given how many, else those given.
+
+    Raises:
+        ConfigError: If there are none, or one is negative or given twice.
+    """
+    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
+        raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")
+    return chosen
+
+
+def seed_words(seeds: Sequence[int]) -> list[str]:
+    """Seeds as words of a command line.
+
+    Example:
+        >>> seed_words([0, 1]), seed_words([3])
+        (['--seeds', '2'], ['--seed', '3'])
+    """
+    if list(seeds) == list(range(len(seeds))):
+        return ["--seeds", str(len(seeds))]
+    return [word for seed in seeds for word in ("--seed", str(seed))]

@@ -13,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import CONFIG, RESULT, VIEWS
-from hpn.experiment.run.seeds import check_seeds
-from hpn.experiment.run.versions import installed_versions
+from hpn.errors import DataError
+from hpn.experiment.run.environment import installed_versions
+from hpn.experiment.run.folder import RESULT, VIEWS, write_json
+from hpn.experiment.run.result import RunResult, load_result
 from hpn.experiment.watch import Watcher
 
 REQUEST = "request.json"
 MOST_FILES = 1000
 """Data in more files is not stamped, so that looking for a finished run stays quick."""
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 
 Request = Mapping[str, Any]
 
 
 def find_finished(
     request: Request, out: Path | str | None = None, watcher: Watcher | None = None
-) -> dict[str, Any] | None:
+) -> RunResult | None:
     """The result of a finished run, if the same was requested and nothing has changed since.
 
     Args:
@@ -38,13 +38,14 @@ def find_finished(
         watcher: Is told what was found.
     """
     wanted = _written(request)
-    name = f"{Path(str(request['dataset'])).stem}-{request.get('method', 'hpn')}-*"
+    method = str(request.get("method", "hpn")).replace(":", ".")
+    name = f"{Path(str(request['dataset'])).stem}-{method}-*"
     for folder in [Path(out)] if out else sorted(Path("runs").glob(name)):
         result = _read_finished(folder, wanted)
         if result is not None:
             watcher = watcher or Watcher()
-            watcher.run_started(folder, len(result["seeds"]), len(result["tasks"]))
-            for seed in result["seeds"]:
+            watcher.run_started(folder, len(result.seeds), len(result.steps))
+            for seed in result.seeds:
                 watcher.seed_finished(seed, reused=True)
             return result
     return None
@@ -60,29 +61,32 @@ def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, sinc
         since: When the run started, in nanoseconds.
     """
     read = [path.absolute() for path in inputs]
+    own = [path for path in sorted(folder.glob("*.json")) if path.name != REQUEST]
+    own += [path for name in (RESULT, VIEWS) for path in sorted(folder.glob(f"seed-*/{name}"))]
     try:
         has_changed = any(max(_times(file)) > since for file in (*_code(), *read))
-        stamp = _stamp([*read, *_own_files(folder, request["seeds"], request["views"])])
+        stamp = _stamp([*read, *own])
     except OSError:  # a file is gone
         has_changed, stamp = True, ""
     if has_changed:
         (folder / REQUEST).unlink(missing_ok=True)
         return
-    kept = {"request": _written(request), "inputs": [str(file) for file in read], "stamp": stamp}
-    write_json(folder / REQUEST, kept)
+    files = [str(file) for file in read], [str(file.relative_to(folder)) for file in own]
+    write_json(
+        folder / REQUEST,
+        {"request": _written(request), "inputs": files[0], "own": files[1], "stamp": stamp},
+    )
 
 
-def _read_finished(folder: Path, wanted: Any) -> dict[str, Any] | None:
+def _read_finished(folder: Path, wanted: Any) -> RunResult | None:
     """The result in a run folder, if it is what is wanted and still true."""
     try:
         kept = json.loads((folder / REQUEST).read_bytes())
-        own = _own_files(folder, wanted["seeds"], wanted["views"])
-        if kept["request"] != wanted or kept["stamp"] != _stamp([*map(Path, kept["inputs"]), *own]):
-            return None
-        result: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
-    except (OSError, ValueError, KeyError, TypeError):  # a file is gone or damaged
+        files = [*map(Path, kept["inputs"]), *(folder / name for name in kept["own"])]
+        is_wanted = kept["request"] == wanted and kept["stamp"] == _stamp(files)
+        return load_result(folder) if is_wanted else None
+    except (OSError, ValueError, KeyError, TypeError, DataError):  # a file is gone or damaged
         return None
-    return result
 
 
 def _written(request: Request) -> Any:
@@ -95,13 +99,6 @@ def _written(request: Request) -> Any:
     return json.loads(json.dumps({**request, **surroundings}, default=str))
 
 
-def _own_files(folder: Path, seeds: int | Sequence[int], views: bool) -> list[Path]:
-    """The files of a run folder that its result was made from."""
-    folder = folder.absolute()
-    made = [folder / f"seed-{seed}" / RESULT for seed in check_seeds(seeds)]
-    return [folder / CONFIG, folder / RESULT, *made, *([folder / VIEWS] if views else [])]
-
-
 def _stamp(files: Sequence[Path]) -> str:
     """A hash over sizes and times of change of files, the code of the package included.
 
@@ -112,7 +109,7 @@ def _stamp(files: Sequence[Path]) -> str:
         raise OSError(f"more than {MOST_FILES} files")
     digest = hashlib.sha256()
     for file in [*_code(), *files]:
-        digest.update(f"{file}\0{file.stat().st_size} {_times(file)}\n".encode())
+        digest.update(f"{file.absolute()}\0{file.stat().st_size} {_times(file)}\n".encode())
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hpn.errors import RunFolderError
 from hpn.experiment.run.checkpoint import load_checkpoint
 from hpn.experiment.run.folder import CONFIG, read_json
-from hpn.learners import LEARNERS, Learner
+from hpn.learners import Learner, find_learner
 
 
 def load_learner(run: Path | str, seed: int = 0) -> Learner:
@@ -24,9 +24,9 @@ def load_learner(run: Path | str, seed: int = 0) -> Learner:
     folder = Path(run)
     config = read_json(folder / CONFIG)
     if config is None:
-        raise RunFolderError(f"{folder} is no run folder: it has no {CONFIG}")
+        raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
     saved = load_checkpoint(folder / f"seed-{seed}")
     if saved is None:
         raise RunFolderError(f"{folder} has no checkpoint of seed {seed}")
-    learner = LEARNERS[config["method"]](seed=seed, **config["params"])
+    learner = find_learner(config["method"])[1](seed=seed, **config["params"])
     return learner.load_state_dict(saved["learner"])

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from hpn.errors import CheckpointError
 from hpn.evaluation import Row
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
-from hpn.experiment.run.costs import Stopwatch, peak_rss_mb
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import RESULT, VIEWS
-from hpn.experiment.run.log import EventLog
+from hpn.experiment.run.environment import Stopwatch, peak_rss_mb
+from hpn.experiment.run.folder import RESULT, VIEWS, write_json
 from hpn.experiment.run.result import Costs, Growth, SeedResult, View
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 
 CHECKPOINT_SHARE = 0.05
 """At most this share of a run's time goes into checkpoints between tasks."""
+
+
+class EventLog:
+    """Appends events; after a crash it is cut back to what the checkpoint knows of.
+
+    Args:
+        path: The file.
+        keep: Bytes that are known to be good; what is behind them belongs to work that is done again.
+    """
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self._file = path.open("ab")
+        self._file.truncate(min(keep, self._file.tell()))  # a power cut may have taken more
+
+    def write(self, event: str, **details: Any) -> None:
+        """Append one event."""
+        entry = {"time": round(time.time(), 3), "event": event, **details}
+        self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+        self._file.flush()
+
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 @dataclass

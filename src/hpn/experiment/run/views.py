@@ -9,8 +9,7 @@ import numpy as np
 
 from hpn.errors import ConfigError
 from hpn.experiment.run.config import RunConfig
-from hpn.experiment.run.files import write_json
-from hpn.experiment.run.folder import VIEWS, read_json
+from hpn.experiment.run.folder import VIEWS, read_json, write_json
 from hpn.experiment.run.result import View, Views
 from hpn.learners import LEARNERS, Learner
 from hpn.streams import Stream

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hpn.experiment.run.costs import Stopwatch, peak_rss_mb
+from hpn.experiment.run.environment import Stopwatch, peak_rss_mb
 
 
 def test_seconds_add_up_over_a_crash() -> None:

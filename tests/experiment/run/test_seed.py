@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hpn.experiment.run.log import EventLog
+from hpn.experiment.run.seed import EventLog
 
 
 def test_what_the_checkpoint_does_not_know_is_cut_off(tmp_path: Path) -> None:

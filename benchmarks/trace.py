@@ -1,0 +1,75 @@
+"""The way of ``hpn run cora`` through the package: its files, and how often things are decided.
+
+``python -m benchmarks.trace [DATASET]`` lists the files by the number of calls in them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import hpn
+
+PACKAGE = str(Path(hpn.__file__).parent) + "/"
+DECISIONS = ("resolve_config", "resolve_params", "plan_tasks", "split_nodes", "make_stream")
+
+
+@dataclass
+class Trace:
+    """Calls of functions of the package.
+
+    Attributes:
+        files: Calls by file.
+        decisions: Calls of the functions that decide what a run is.
+        moves: Calls from a file in one folder to a file in another.
+    """
+
+    files: Counter[str] = field(default_factory=Counter)
+    decisions: Counter[str] = field(default_factory=Counter)
+    moves: int = 0
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Count a call; bodies of modules and classes, which run on import, aside."""
+        code = frame.f_code
+        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        if event != "call" or not is_function or not code.co_filename.startswith(PACKAGE):
+            return
+        file = code.co_filename.removeprefix(PACKAGE)
+        self.files[file] += 1
+        self.decisions[code.co_name] += code.co_name in DECISIONS
+        caller = frame.f_back
+        if caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
+            source = caller.f_code.co_filename.removeprefix(PACKAGE)
+            self.moves += Path(source).parent != Path(file).parent
+
+
+def trace_run(dataset: str = "cora") -> Trace:
+    """Run the command in this process, and count."""
+    from hpn.cli import main
+
+    trace, words = Trace(), sys.argv
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv = ["hpn", "run", dataset, "--out", folder, "--fresh", "--quiet", "--json"]
+        sys.setprofile(trace)
+        try:
+            main()
+        except SystemExit:
+            pass
+        finally:
+            sys.setprofile(None)
+            sys.argv = words
+    return trace
+
+
+if __name__ == "__main__":
+    found = trace_run(*sys.argv[1:2])
+    for name, calls in found.files.most_common():
+        print(f"{calls:7,} {name}", file=sys.stderr)
+    decided = ", ".join(f"{name} {found.decisions[name]}" for name in DECISIONS)
+    print(f"{len(found.files)} files, {found.moves:,} calls into another folder; {decided}", file=sys.stderr)
