@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hpn import progress
-
 Cli = Callable[..., tuple[int, str, str]]
 SMALL = ("--set", "data.num_nodes=120", "--set", "data.num_links=400", "--set", "data.num_classes=4")
 
@@ -74,16 +72,3 @@ def test_a_damaged_store_is_named(cli: Cli) -> None:
     code, _, err = cli("run", "s", "--method", "ncm")
     assert code == 2
     assert "the store is damaged or cut short (y.bin has 0 bytes" in err
-
-
-def test_a_log_hears_of_the_import_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    advance = progress.PlainImport().begin(4_000_000)
-    advance(1_000_000)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "PLAIN_SECONDS", -1.0)
-    advance(1_000_000)
-    assert capsys.readouterr().err == "50 % of 4 MB read\n"
-    progress.SilentImport().begin(5)(5)
-    assert capsys.readouterr().err == ""

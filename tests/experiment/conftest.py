@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from hpn.datasets import Graph
-
 
 class FakeRay:
     """Ray that runs a task when its answer is waited for, the latest first."""
@@ -28,6 +26,8 @@ class FakeRay:
         self.options: dict[str, Any] = {}
         self.places: list[str] = []
         self.stored: list[Any] = []
+        self.references: dict[object, Any] = {}
+        self.fetched = 0
         self.cancelled = 0
         self.connected = False
         self.dies: Callable[[str], Exception] | None = None
@@ -63,9 +63,12 @@ class FakeRay:
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": float(self.cpus), **({"GPU": float(self.gpus)} if self.gpus else {})}
 
-    def put(self, thing: Any) -> Any:
+    def put(self, thing: Any) -> object:
+        """A reference to a thing, as Ray gives it."""
         self.stored.append(thing)
-        return thing
+        reference = object()
+        self.references[reference] = thing
+        return reference
 
     def remote(self, **options: Any) -> Callable[[Any], SimpleNamespace]:
         self.needs = options
@@ -82,10 +85,11 @@ class FakeRay:
         return answers[-1:], answers[:-1]
 
     def get(self, answer: Any) -> Any:
-        if isinstance(answer, Graph):
-            return answer
+        if answer in self.references:
+            self.fetched += 1
+            return self.references[answer]
         if self.dies:
-            del self.answers[answer]
+            self.answers.pop(answer, None)
             raise self.dies("first line\nModuleNotFoundError: No module named 'hpn'")
         try:
             return self.answers.pop(answer)()

@@ -16,11 +16,9 @@ import pytest
 import hpn
 from hpn.cli import main
 from hpn.errors import ConfigError, DataError, RunFolderError
-from hpn.experiment.execute import jobs as jobs_module
-from hpn.experiment.execute.jobs import Job, JobEnd, run_job
 from hpn.experiment.run.folder import open_run_folder
-from hpn.experiment.run.runner import run
-from hpn.experiment.watch import BatchProgress, BatchWatcher
+from hpn.experiment.run.runner import Job, run
+from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.reproduction import plan
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 
@@ -74,12 +72,13 @@ def write_graph(path: Path, num_nodes: int = 80) -> Path:
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the jobs that ran."""
     names: list[str] = []
+    work = Job.run
 
-    def counting(job: Job) -> JobEnd:
+    def counting(job: Job, *args: Any) -> Any:
         names.append(str(job))
-        return run_job(job)
+        return work(job, *args)
 
-    monkeypatch.setattr(jobs_module, "run_job", counting)
+    monkeypatch.setattr(Job, "run", counting)
     return names
 
 
@@ -149,8 +148,8 @@ def test_views_that_an_earlier_call_did_not_draw(tmp_path: Path, graph_file: Pat
     assert len(ran) == 1
 
 
-class Stop(BatchWatcher):
-    def moved(self, progress: BatchProgress) -> None:
+class Stop(Watcher):
+    def jobs_moved(self, progress: JobsProgress) -> None:
         if progress.done == 2:
             raise KeyboardInterrupt
 
@@ -396,7 +395,7 @@ def _only_ncm(graph: hpn.Graph) -> list[Case]:
         ({"names": "no-such"}, ConfigError, "unknown experiment"),
         ({"datasets": ["no-such"]}, DataError, "no data set or file 'no-such'"),
         ({"seeds": []}, ConfigError, "seeds must be one or more"),
-        ({"workers": 0}, ConfigError, "jobs must be at least 1"),
+        ({"workers": 0}, ConfigError, "workers must be at least 1"),
     ],
 )
 def test_a_wrong_argument_stops_it_before_anything_is_written(

@@ -44,9 +44,9 @@ def import_(
     options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
     given = {"text": ",".join(text or []), "missing": missing, "unknown_edges": unknown_edges}
     options |= {key: value for key, value in given.items() if value}
-    with watching("import", quiet) as watcher:
+    with watching(quiet) as watcher:
         graph = import_dataset(
-            source, store, features=features, data_root=data_root, options=options, begin=watcher.begin
+            source, store, features=features, data_root=data_root, options=options, begin=watcher.reading
         )
     described = {**describe_graph(graph), "notes": list(graph.notes), "store": str(store)}
     if as_json:

@@ -75,7 +75,7 @@ def reproduce(
             raise ConfigError("list goes alone; leave the other names out")
         _list(as_json)
         return
-    with watching("reproduce", quiet) as watcher:
+    with watching(quiet) as watcher:
         done = reproduction.reproduce(
             names,
             datasets=datasets,

@@ -106,8 +106,8 @@ def check(
 
     checked = check_run(run)
     _print(checked, "print_check", as_json)
-    if not checked["holds"]:
-        raise typer.Exit(fail(f"{run} breaks a bound: {checked['violations'][0]}", 1))
+    if not checked.holds:
+        raise typer.Exit(fail(f"{run} breaks a bound: {checked.violations[0]}", 1))
 
 
 @theory_app.command()
@@ -131,7 +131,7 @@ def retention(
     """
     from hpn.experiment.retention import study_retention
 
-    with watching("run", quiet) as watcher:
+    with watching(quiet) as watcher:
         study = study_retention(
             dataset,
             seed=seed,
@@ -143,7 +143,7 @@ def retention(
             watcher=watcher,
         )
     _print(study, "print_retention", as_json)
-    if study["retention"] == "certified" and not study["is_proved"]:
+    if study.report.retention == "certified" and not study.report.is_proved:
         raise typer.Exit(
             fail("an answer about an earlier task has changed; this is a bug, please report it", 1)
         )
@@ -173,10 +173,11 @@ def plot(
     typer.echo(str(out))
 
 
-def _print(told: dict[str, Any], how: str, as_json: bool) -> None:
+def _print(found: Any, how: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        content = found if isinstance(found, dict) else found.to_json()
+        typer.echo(json.dumps(content, ensure_ascii=False))
     else:
         from hpn.display import theory
 
-        getattr(theory, how)(told)
+        getattr(theory, how)(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -12,110 +12,106 @@ from rich.text import Text
 
 from hpn.display.console import open_console
 from hpn.report.comparison_table import (
-    best_rows,
+    compared_metrics,
     failures,
     paper_note,
     row_cells,
     row_label,
     table_columns,
 )
-from hpn.report.wording import WITHIN_GIVES_AWAY, gives_task_away
+from hpn.report.format import count, metric_text, quantity, spread
+from hpn.report.results import metric_of, shown_metrics, step_noun
+from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
 
-MOST_TASKS_IN_MATRIX = 12
-LEAST_NEEDED = (("paper", "OGB-Products"), ("parameters", ""), ("paper", "FM"), ("ARS", "%"), ("Δ", "AM"))
-"""Columns that a comparison does without, one after another, in a terminal too narrow for it."""
+if TYPE_CHECKING:
+    from hpn.experiment.compare.result import Comparison
+    from hpn.experiment.published import Spread
+    from hpn.experiment.run.result import RunResult
+    from hpn.experiment.tune.result import TuneResult
+    from hpn.metrics import Summary
+
+MOST_STEPS_IN_MATRIX = 12
+NEEDED = (("AM", "%"), ("paper", "AM, %"), ("FM", "points"), ("stored", "numbers"), ("seconds", "per seed"))
+"""Columns that a comparison always has; the others are left out one after another, the last first, in a
+terminal too narrow for them."""
 
 
-def print_result(result: dict[str, Any]) -> None:
-    """Print a finished run: what was asked, AM, FM and ARS, and the accuracy matrix."""
+def print_result(result: RunResult) -> None:
+    """Print a finished run: the protocol, every metric and what it means, costs and the accuracy matrix."""
     console = open_console()
-    words = [result["method"], result["backbone"], "on", result["dataset"]]
-    title = " ".join(word for word in words if word)
-    asked = f"{result['scenario']}-incremental, {result['edges']} edges, asked {result['evaluate']}"
-    console.print(Text(title, style="bold"), Text(f"· {asked} · seeds {_seeds(result)}"))
-    summary = Table(box=None, pad_edge=False, show_header=False)
-    for name, key in (("AM", "am"), ("FM", "fm"), ("ARS", "ars")):
-        summary.add_row(name, _spread(result[key]), style="bold" if key == "am" else "")
-    summary.add_row("class-balanced AM", _spread(result["balanced"]["am"]))
-    summary.add_row("parameters", f"{result['parameters']:,}")
-    if result.get("stored"):
-        summary.add_row("kept between tasks", f"{result['stored']:,} numbers")
-    if result.get("prototypes"):
-        counts = ", ".join(f"{num:g} {level}" for level, num in result["prototypes"].items())
-        summary.add_row("prototypes", counts)
-    seconds = result["seconds"]
-    cost = f"{seconds['fit']:.1f} s fit, {seconds['predict']:.1f} s predict"
-    if result["peak_rss_mb"] is not None:
-        cost += f", {result['peak_rss_mb']:,.0f} MB at the peak"
-    summary.add_row("cost", cost)
-    if result.get("recipe"):
-        summary.add_row("recipe", result["recipe"])
-    console.print(summary)
+    _print_head(console, result)
+    if result.is_trivial:
+        console.print(Text(NOT_MEASURED, style="bold"))
+    table = _plain_table()
+    for metric in shown_metrics([result]):
+        value = f"{metric_text(metric, metric_of(result, metric))} {metric.unit}"
+        table.add_row(metric.title, value, style="bold" if metric.name == "am" else "")
+    if table.row_count:
+        console.print(table)
+    table = _plain_table()  # of its own: long texts would take the width from what metrics mean
+    table.add_row("parameters", count(result.parameters))
+    if result.stored:
+        table.add_row(f"kept between {step_noun(result)}s", f"{count(result.stored)} numbers")
+    if result.prototypes:
+        table.add_row("prototypes", ", ".join(f"{num:g} {level}" for level, num in result.prototypes.items()))
+    if result.seconds is not None:
+        cost = f"{result.seconds.fit:.1f} s fit, {result.seconds.predict:.1f} s predict"
+        memory = "" if result.peak_rss_mb is None else f", {quantity(result.peak_rss_mb)} MB at the peak"
+        table.add_row("cost", cost + memory)
+    if result.recipe:
+        table.add_row("recipe", result.recipe)
+    console.print(table)
     console.print(_matrix_table(result))
     _print_leak(console, result)
-    console.print(Text(f"run folder: {result['out']}", style="dim"))
+    console.print(Text(f"run folder: {result.out}", style="dim"))
 
 
-def print_comparison(comparison: dict[str, Any]) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Print a comparison as one table, in as many columns as there is room for."""
     console = open_console(width=200)
-    asked = (
-        f"{comparison['scenario']}-incremental, {comparison['edges']} edges, asked {comparison['evaluate']}"
-    )
-    console.print(Text(comparison["dataset"], style="bold"), Text(f"· {asked} · seeds {_seeds(comparison)}"))
-    left_out: set[tuple[str, str]] = set()
-    for column in (None, *LEAST_NEEDED):
-        left_out |= {column} if column else set()
-        table = _comparison_table(comparison, left_out)
-        if Measurement.get(console, console.options, table).maximum < console.width:
+    _print_head(console, comparison)
+    columns = table_columns(comparison)
+    while True:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("method")
+        for column in columns:
+            table.add_column(f"{column.head}\n{column.unit}".rstrip(), justify="right")
+        for number, row in enumerate(comparison.rows):
+            cells = zip(row_cells(row, columns), columns, strict=True)
+            styled = [Text(text, style="bold" if number in column.best else "") for text, column in cells]
+            table.add_row(Text(row_label(row)), *styled)
+        spare = [column for column in columns if (column.head, column.unit) not in NEEDED]
+        if not spare or Measurement.get(console, console.options, table).maximum < console.width:
             break
+        columns.remove(spare[-1])
     console.print(table)
     _print_leak(console, comparison)
     for line in failures(comparison):
         console.print(Text(line, style="red"))
+    for metric in compared_metrics(comparison):
+        console.print(Text(metric.title, style="dim"))
     console.print(Text(paper_note(comparison), style="dim"))
-    console.print(Text(f"comparison.md, .html, .csv and .json in {comparison['out']}", style="dim"))
+    console.print(Text(f"comparison.md, .html, .csv and .json in {comparison.out}", style="dim"))
 
 
-def _comparison_table(comparison: dict[str, Any], left_out: set[tuple[str, str]]) -> Table:
-    columns = [column for column in table_columns(comparison) if (column.head, column.unit) not in left_out]
-    best = best_rows(comparison)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method")
-    for column in columns:
-        table.add_column(f"{column.head}\n{column.unit}".rstrip(), justify="right")
-    for number, row in enumerate(comparison["rows"]):
-        style = "bold" if number in best else ""
-        table.add_row(Text(row_label(row)), *row_cells(row, columns), style=style)
-    return table
-
-
-def _print_leak(console: Console, asked: dict[str, Any]) -> None:
-    if gives_task_away(asked):
-        console.print(Text(WITHIN_GIVES_AWAY, style="yellow"))
-
-
-def print_tuned(tuned: dict[str, Any]) -> None:
+def print_tuned(tuned: TuneResult) -> None:
     """Print what tuning chose, by what, and what it gives on test nodes."""
     console = open_console()
-    words = [tuned["method"], tuned["backbone"], "on", tuned["dataset"]]
-    title = " ".join(word for word in words if word)
-    asked = f"{tuned['scenario']}-incremental, {tuned['edges']} edges, asked {tuned['evaluate']}"
-    console.print(Text(title, style="bold"), Text(f"· {asked}"))
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_row("chosen", Text(_pairs(tuned["settings"]) or "the defaults; there is nothing to search"))
-    trials = f"best of {len(tuned['trials'])} trials, number {tuned['best']}, seeds {_seeds(tuned)}"
-    if tuned["best"] == 0 and len(tuned["trials"]) > 1:
-        trials += f"; none beats the defaults by more than the standard error of {tuned['noise']:.1f}"
-    table.add_row("validation AM", f"{_spread(tuned['validation_am'])}  ({trials})")
-    default = tuned["trials"][0]["am"]
-    table.add_row("with defaults", _spread(default))
-    result, published = tuned["result"], tuned["published"] or {}
-    for name, key in (("test AM", "am"), ("test FM", "fm")):
-        paper = f"  (paper {_spread(published[key])})" if published.get(key) else ""
-        table.add_row(name, _spread(result[key]) + paper, style="bold" if key == "am" else "")
+    _print_head(console, tuned)
+    table = _plain_table()
+    table.add_row("chosen", Text(_pairs(tuned.settings) or "the defaults; there is nothing to search"))
+    trials = f"best of {len(tuned.trials)} trials, number {tuned.best}"
+    if tuned.best == 0 and len(tuned.trials) > 1:
+        trials += f"; none beats the defaults by more than the standard error of {tuned.noise:.1f}"
+    table.add_row("validation AM", f"{_percent(tuned.validation_am)}  ({trials})")
+    table.add_row("with defaults", _percent(tuned.trials[0].am))
+    for metric in shown_metrics([tuned.result]):
+        paper: Spread | None = getattr(tuned.published, metric.name, None)
+        beside = f"  (paper {metric_text(metric, paper)} {metric.unit})" if paper else ""
+        value = f"{metric_text(metric, metric_of(tuned.result, metric))} {metric.unit}"
+        table.add_row(f"test {metric.title}", value + beside, style="bold" if metric.name == "am" else "")
     console.print(table)
-    console.print(Text(f"recipe: {tuned['recipe']}", style="dim"))
+    console.print(Text(f"recipe: {tuned.recipe}", style="dim"))
 
 
 def print_recipes(recipes: list[dict[str, Any]]) -> None:
@@ -129,7 +125,7 @@ def print_recipes(recipes: list[dict[str, Any]]) -> None:
         table.add_column(heading)
     for recipe in recipes:
         method = " ".join(word for word in (recipe["method"], recipe["backbone"]) if word)
-        ours, paper = (_spread(recipe[key]["am"]) if recipe[key] else "–" for key in ("ours", "published"))
+        ours, paper = (_spread(recipe[key]) for key in ("ours", "published"))
         settings = Text(_pairs(recipe["settings"]))
         table.add_row(recipe["dataset"], method, recipe["scenario"], settings, ours, paper)
     console.print(table)
@@ -181,7 +177,7 @@ def print_datasets(rows: list[dict[str, Any]], root: Path) -> None:
     table.add_column("on disk")
     table.add_column("what it is")
     for row in rows:
-        counts = [_count(row[key]) for key in ("nodes", "edges", "features", "classes")]
+        counts = [count(row[key]) for key in ("nodes", "edges", "features", "classes")]
         table.add_row(row["name"], *counts, row["on_disk"], row["about"])
     console = open_console()
     console.print(table)
@@ -216,38 +212,56 @@ def print_dataset(info: dict[str, Any]) -> None:
     console.print(Text(f"split: {info['split']}", style="dim"))
 
 
-def _matrix_table(result: dict[str, Any]) -> Table:
-    matrices = result["matrices"]
-    num_tasks = len(result["tasks"])
+def _print_head(console: Console, result: RunResult | Comparison | TuneResult) -> None:
+    """The method and the data set, and how they are evaluated."""
+    method, backbone = getattr(result, "method", None), getattr(result, "backbone", None)
+    title = " ".join(filter(None, (method, backbone, "on" if method else None, result.dataset)))
+    protocol = f"{result.scenario}-incremental, {result.edges} edges, {result.evaluate} evaluation"
+    seeds = ",".join(map(str, result.seeds))
+    console.print(Text(title, style="bold"), Text(f"· {protocol} · seeds {seeds}"))
+
+
+def _print_leak(console: Console, result: RunResult | Comparison) -> None:
+    if gives_task_away(result):
+        console.print(Text(WITHIN_GIVES_AWAY, style="yellow"))
+
+
+def _matrix_table(result: RunResult) -> Table:
+    """Mean accuracies; of many steps the first columns after the last step."""
+    matrix, noun = result.mean_matrix(), step_noun(result)
+    num_shown = min(len(matrix), MOST_STEPS_IN_MATRIX)
     table = Table(title="accuracy on (%)", title_justify="left", box=None, pad_edge=False)
-    shown = range(num_tasks) if num_tasks <= MOST_TASKS_IN_MATRIX else [num_tasks - 1]
-    columns = range(num_tasks) if num_tasks <= MOST_TASKS_IN_MATRIX else range(MOST_TASKS_IN_MATRIX)
-    table.add_column("after task")
-    for column in columns:
-        table.add_column(f"task {column + 1}", justify="right")
-    for row in shown:
-        means = [
-            sum(matrix[row][column] for matrix in matrices) / len(matrices)
-            for column in columns
-            if column <= row
+    table.add_column(f"after {noun}")
+    for step in range(num_shown):
+        name = f"{noun} {step + 1}" if noun == "task" else f"{step + 1}: {result.steps[step].name}"
+        table.add_column(Text(name), justify="right")
+    for after in range(len(matrix)) if len(matrix) == num_shown else [len(matrix) - 1]:
+        cells = [
+            Text(f"{cell.mean:.1f}", style="dim italic" if step > after else "")
+            for step, cell in enumerate(matrix[after][:num_shown])
+            if cell is not None
         ]
-        table.add_row(str(row + 1), *[f"{mean:.1f}" for mean in means])
-    if num_tasks > MOST_TASKS_IN_MATRIX:
-        table.caption = f"the first {MOST_TASKS_IN_MATRIX} of {num_tasks} tasks; the report has all"
+        table.add_row(str(after + 1), *cells)
+    notes = []
+    if len(matrix) > num_shown:
+        notes.append(f"the first {num_shown} of {len(matrix)} {noun}s; the report has all")
+    if len(matrix[0]) > 1:
+        notes.append(f"right of the {noun} learned last: {noun}s still to come")
+    table.caption = "\n".join(notes) or None
     return table
+
+
+def _plain_table() -> Table:
+    return Table(box=None, pad_edge=False, show_header=False)
 
 
 def _pairs(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def _spread(summary: dict[str, Any] | None) -> str:
-    return "–" if summary is None else f"{summary['mean']:.1f} ± {summary['std']:.1f} %"
+def _percent(summary: Summary | None) -> str:
+    return f"{spread(summary)} %"
 
 
-def _seeds(result: dict[str, Any]) -> str:
-    return ",".join(str(seed) for seed in result["seeds"])
-
-
-def _count(number: int | None) -> str:
-    return "–" if number is None else f"{number:,}"
+def _spread(found: dict[str, Any] | None) -> str:
+    return f"{found['am']['mean']:.1f} ± {found['am']['std']:.1f} %" if found else "–"

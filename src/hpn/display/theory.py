@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -10,7 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hpn.display.console import open_console
-from hpn.theory.memory import NO_BOUND, describe_bound
+from hpn.report.format import count
+from hpn.report.wording import plural
+from hpn.theory.memory import describe_bound
+
+if TYPE_CHECKING:
+    from hpn.experiment.bound_check import BoundCheck
+    from hpn.experiment.retention import RetentionResult
+    from hpn.theory.theorem_two import TheoremTwo
 
 SYMBOLS = {"atomic": "n_A", "node": "n_N", "class": "n_C"}
 MOST_ROWS = 40
@@ -51,7 +59,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
                 cells += ["none", "–", "–"]
             else:
                 total = sum(part["prototypes"].values())
-                cells += [f"{part['threshold']:g}", describe_bound(total), describe_bound(part["bytes"])]
+                cells += [f"{part['threshold']:g}", count(total), count(part["bytes"])]
         table.add_row(str(row["dim"]), *cells)
     console.print(table)
     num, features = chosen["extractors"], chosen["features"]
@@ -66,95 +74,78 @@ def print_choices(chosen: dict[str, Any]) -> None:
     )
 
 
-def print_check(check: dict[str, Any]) -> None:
+def print_check(check: BoundCheck) -> None:
     """Print the counts of a run, task by task, under their bounds."""
     console = open_console()
-    levels = list(check["bounds"])
-    console.print(Text(check["run"], style="bold"), Text(f"· {check['dataset']}"))
+    levels = list(check.bounds)
+    console.print(Text(check.run, style="bold"), Text(f"· {check.dataset}"))
     table = _table("", *(f"{SYMBOLS[level]} {level}" for level in levels))
-    most = _most_by_task(check["growth"])
-    for task, counts in list(most.items())[:MOST_ROWS]:
-        table.add_row(f"after task {task + 1}", *(describe_bound(counts[level]) for level in levels))
-    if len(most) > MOST_ROWS:
-        table.add_row(f"… {len(most) - MOST_ROWS} more", *("" for _ in levels))
-    table.add_row("one code", *(describe_bound(check["one_set"][level]) for level in levels), style="dim")
-    table.add_row("Theorem 1", *(describe_bound(check["bounds"][level]) for level in levels), style="bold")
+    tasks = sorted({row.task for row in check.growth})
+    for task in tasks[:MOST_ROWS]:
+        rows = [row.prototypes for row in check.growth if row.task == task]
+        table.add_row(f"after task {task + 1}", *(count(max(row[level] for row in rows)) for level in levels))
+    if len(tasks) > MOST_ROWS:
+        table.add_row(f"… {len(tasks) - MOST_ROWS} more", *("" for _ in levels))
+    table.add_row("one code", *(describe_bound(check.one_set[level]) for level in levels), style="dim")
+    table.add_row("Theorem 1", *(describe_bound(check.bounds[level]) for level in levels), style="bold")
     console.print(table)
-    seeds = {row["seed"] for row in check["growth"]}
-    console.print(Text(f"the most of {len(seeds)} seed(s); codes by {_names(check)}", style="dim"))
-    if check["codes"]:
-        good = sum(row["holds"] for row in check["codes"])
-        console.print(
-            Text(f"kept states: {good} of {len(check['codes'])} levels are codes of their distance")
-        )
-    if check["certificates"]:
-        good = sum(row["holds"] for row in check["certificates"])
-        console.print(Text(f"certificates: {good} of {len(check['certificates'])} hold"))
-    for line in check["violations"]:
+    num_seeds = len({row.seed for row in check.growth})
+    names = ", ".join(dict.fromkeys(check.names.values()))
+    console.print(Text(f"the most of {plural(num_seeds, 'seed')}; codes by {names}", style="dim"))
+    if check.codes:
+        good = sum(code.holds for code in check.codes)
+        console.print(Text(f"kept states: {good} of {len(check.codes)} levels are codes of their distance"))
+    if check.certificates:
+        good = sum(one.holds for one in check.certificates)
+        console.print(Text(f"certificates: {good} of {len(check.certificates)} hold"))
+    for line in check.violations:
         console.print(Text(line, style="red"))
-    if check["holds"]:
+    if check.holds:
         console.print(Text("every bound is kept", style="green"))
 
 
-def print_retention(study: dict[str, Any]) -> None:
+def print_retention(study: RetentionResult) -> None:
     """Print Theorem 2, what changed for earlier tasks, and what is proved."""
-    console = open_console()
-    head = f"· {study['retention']} retention, {study['edges']} edges, seed {study['seed']}"
-    console.print(Text(f"hpn on {study['dataset']}", style="bold"), Text(head))
-    if study["theorem"] is None:
-        console.print(Text(study["theorem_note"]))
+    console, report = open_console(), study.report
+    head = f"· {report.retention} retention, {study.edges} edges, seed {study.seed}"
+    console.print(Text(f"hpn on {study.dataset}", style="bold"), Text(head))
+    if report.theorem is None:
+        from hpn.theory.retention import NO_THEOREM
+
+        console.print(Text(NO_THEOREM))
     else:
-        _print_theorem(console, study["theorem"])
+        _print_theorem(console, report.theorem)
     table = _table(
         "nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers"
     )
-    proofs = {(proof["task"], proof["after"]): proof for proof in study["proofs"]}
-    for row in study["changes"][:MOST_ROWS]:
-        proof = proofs[row["task"], row["after"]]
-        same = proof["before"] == proof["now"]
-        answers = "same" if same else "changed"
-        if same and proof["is_certified"]:
-            answers = f"proved same: {proof['now'][:12]}"
-        counts = (row[key] for key in ("nodes", "touched", "rematched", "relabelled", "shared"))
-        table.add_row(
-            f"task {row['task'] + 1}", f"task {row['after'] + 1}", *map(describe_bound, counts), answers
-        )
-    if len(study["changes"]) > MOST_ROWS:
-        table.caption = f"the first {MOST_ROWS} of {len(study['changes'])} pairs; --json has all"
+    proofs = {(proof.task, proof.after): proof for proof in report.proofs}
+    for row in report.changes[:MOST_ROWS]:
+        proof = proofs[row.task, row.after]
+        answers = "same" if proof.before == proof.now else "changed"
+        if proof.holds:
+            answers = f"proved same: {proof.now[:12]}"
+        counts = (row.nodes, row.touched, row.rematched, row.relabelled, row.shared)
+        table.add_row(f"task {row.task + 1}", f"task {row.after + 1}", *map(count, counts), answers)
+    if len(report.changes) > MOST_ROWS:
+        table.caption = f"the first {MOST_ROWS} of {len(report.changes)} pairs; --json has all"
     console.print(table)
-    if study["is_proved"]:
+    if report.is_proved:
         console.print(Text("no earlier answer has changed in any bit, and none can", style="green"))
-    elif study["retention"] == "certified":
+    elif report.retention == "certified":
         console.print(Text("a proof failed: an earlier answer has changed", style="red"))
 
 
-def _print_theorem(console: Console, theorems: list[dict[str, Any]]) -> None:
+def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
     table = _table(
         "Theorem 2", "distance", "λ_min", "t_A", "< √(λ(l_r+1))·dist", "printed: λ(l_r+1)·dist", "holds"
     )
     for number, row in enumerate(theorems[:MOST_ROWS]):
-        numbers = (
-            row[key] for key in ("distance", "eigenvalue", "threshold", "right_proved", "right_printed")
-        )
-        verdict = "yes" if row["is_satisfied"] else "no"
+        numbers = (row.distance, row.eigenvalue, row.threshold, row.right_proved, row.right_printed)
+        verdict = "yes" if row.is_satisfied else "no"
         table.add_row(f"tasks {number + 1}, {number + 2}", *(f"{value:.4g}" for value in numbers), verdict)
     console.print(table)
-    reasons = dict.fromkeys(reason for row in theorems for reason in row["reasons"])
-    for reason in reasons:
+    for reason in dict.fromkeys(reason for row in theorems for reason in row.reasons):
         console.print(Padding(Text(reason), (0, 0, 0, 2)))
-
-
-def _most_by_task(growth: list[dict[str, Any]]) -> dict[int, dict[str, int]]:
-    most: dict[int, dict[str, int]] = {}
-    for row in growth:
-        known = most.setdefault(row["task"], dict(row["prototypes"]))
-        for level, count in row["prototypes"].items():
-            known[level] = max(known[level], count)
-    return dict(sorted(most.items()))
-
-
-def _names(check: dict[str, Any]) -> str:
-    return ", ".join(dict.fromkeys(check["names"].values()))
 
 
 def _table(*heads: str) -> Table:
@@ -165,6 +156,4 @@ def _table(*heads: str) -> Table:
 
 
 def _size(part: dict[str, Any]) -> str:
-    if part["bytes"] >= NO_BOUND:
-        return describe_bound(NO_BOUND)
     return f"{describe_bound(part['parameters'])} numbers, {describe_bound(part['bytes'])} bytes"

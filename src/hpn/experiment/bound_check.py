@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,76 @@ from hpn.theory.memory import cap_bound
 ROUNDING = 1e-6
 """Of a cosine between two vectors kept in single precision."""
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class Count:
+    """Prototypes of each level after a task of a seed."""
+
+    seed: int
+    task: int
+    prototypes: Mapping[str, int]
 
 
-def check_run(run: Path | str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Code:
+    """Whether the prototypes of a level are a code: the largest cosine of two, and what it must be below."""
+
+    seed: int
+    level: str
+    closest: float
+    limit: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether all that the predictions for a task depend on is as it was when the task was learned."""
+
+    seed: int
+    task: int
+    holds: bool
+
+
+@dataclass(frozen=True)
+class BoundCheck:
+    """What a run has, and what Theorem 1 allows.
+
+    Args:
+        run: The run folder.
+        dataset: Its data set.
+        bounds: The theorem's bound of each level.
+        one_set: The bound of each level for a single code.
+        names: Which bound on codes it is.
+        growth: Prototypes after each task of each seed.
+        codes: Of each level of each seed, as far as states were kept.
+        certificates: Of each task of each seed, likewise; none if retention is ``paper``.
+        violations: One sentence about everything that is not as proved.
+    """
+
+    run: str
+    dataset: str
+    bounds: Mapping[str, int | None]
+    one_set: Mapping[str, int | None]
+    names: Mapping[str, str]
+    growth: Sequence[Count]
+    codes: Sequence[Code]
+    certificates: Sequence[Certificate]
+    violations: Sequence[str]
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is as proved."""
+        return not self.violations
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``hpn theory check --json``."""
+        return {**asdict(self), "holds": self.holds}
+
+
+def check_run(run: Path | str) -> BoundCheck:
     """Check a run folder, finished or not, against Theorem 1.
 
-    Three things are looked at: after every task, the number of prototypes of each level against the
+    Three things are checked: after every task, the number of prototypes of each level against the
     theorem's bound and against that for a single code; as far as states were kept, whether the prototypes
     of each level really are a code; and unless retention is ``paper``, whether all that the predictions for
     each task depend on is as it was when the task was learned.
@@ -31,103 +94,86 @@ def check_run(run: Path | str) -> dict[str, Any]:
     Args:
         run: The folder of a run of ``hpn``.
 
-    Returns:
-        ``bounds`` and ``one_set``: both bounds by level; ``names``: which bound on codes it is; ``growth``: a
-        row a seed and task; ``codes``: a row a seed and level; ``certificates``: a row a seed and task;
-        ``violations``: a sentence for all that is not as it should be; ``holds``: whether there is none.
-
     Raises:
         RunFolderError: If there is no such run, or it has no prototypes.
     """
     folder = Path(run)
     config = read_json(folder / CONFIG)
     if config is None:
-        raise RunFolderError(f"{folder} is no run folder: it has no {CONFIG}")
+        raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
     if LEARNERS.get(config.get("method")) is not HPN:
         raise RunFolderError(f"{folder} is a run of {config.get('method')}, which has no prototypes to count")
     learner = _make(config["params"])
-    seeds = sorted(int(path.name.removeprefix("seed-")) for path in folder.glob("seed-*"))
-    growth, codes, certificates = [], [], []
-    one_set = replace(learner.memory_bound, in_one_set=True)
-    for seed in seeds:
+    growth: list[Count] = []
+    codes: list[Code] = []
+    certificates: list[Certificate] = []
+    for seed in sorted(int(path.name.removeprefix("seed-")) for path in folder.glob("seed-*")):
         part = folder / f"seed-{seed}"
         saved = load_checkpoint(part) or {}
-        growth += _counts(seed, saved.get("growth") or (read_json(part / RESULT) or {}).get("growth") or [])
+        grown = saved.get("growth") or (read_json(part / RESULT) or {}).get("growth") or []
+        growth += [
+            Count(seed, task, step["prototypes"]) for task, step in enumerate(grown) if step.get("prototypes")
+        ]
         if saved:
             fitted = _make({**config["params"], "seed": seed})
             fitted.load_state_dict(saved["learner"])
-            codes += list(_codes(seed, fitted))
-            certificates += list(_certificates(seed, fitted))
+            codes += _codes(seed, fitted)
+            certificates += _certificates(seed, fitted)
     if not growth:
         raise RunFolderError(f"{folder} has learned no task yet; there is nothing to check")
-    bounds = learner.prototype_bounds
+    bounds, one_set = learner.prototype_bounds, replace(learner.memory_bound, in_one_set=True)
     violations = [
         *_too_many(growth, bounds, "Theorem 1 allows"),
         *_too_many(growth, one_set.prototypes, "one code can have"),
         *(
-            f"seed {row['seed']}: two {row['level']} prototypes are closer than the threshold "
-            f"(cosine {row['closest']:.6f}, allowed below {row['limit']:g})"
-            for row in codes
-            if not row["holds"]
+            f"seed {code.seed}: two {code.level} prototypes are closer than the threshold "
+            f"(cosine {code.closest:.6f}, allowed below {code.limit:g})"
+            for code in codes
+            if not code.holds
         ),
         *(
-            f"seed {row['seed']}: what task {row['task'] + 1} is answered from is not what it was"
-            for row in certificates
-            if not row["holds"]
+            f"seed {one.seed}: what task {one.task + 1} is answered from is not what it was"
+            for one in certificates
+            if not one.holds
         ),
     ]
-    return {
-        "run": str(folder),
-        "dataset": config["dataset"],
-        "bounds": bounds,
-        "one_set": {level: cap_bound(one_set.prototypes[level]) for level in bounds},
-        "names": {level: one_set.codes[level].name for level in bounds},
-        "growth": growth,
-        "codes": codes,
-        "certificates": certificates,
-        "violations": violations,
-        "holds": not violations,
-    }
+    return BoundCheck(
+        run=str(folder),
+        dataset=config["dataset"],
+        bounds=bounds,
+        one_set={level: cap_bound(one_set.prototypes[level]) for level in bounds},
+        names={level: one_set.codes[level].name for level in bounds},
+        growth=growth,
+        codes=codes,
+        certificates=certificates,
+        violations=violations,
+    )
 
 
-def _make(params: Row) -> PaperHPN | SolvedHPN:
+def _make(params: Mapping[str, Any]) -> PaperHPN | SolvedHPN:
     learner = LEARNERS["hpn"](**params)
     assert isinstance(learner, PaperHPN | SolvedHPN)  # noqa: S101  (every preset is one of them)
     return learner
 
 
-def _counts(seed: int, steps: list[Row]) -> list[Row]:
-    return [
-        {"seed": seed, "task": task, "prototypes": step["prototypes"]}
-        for task, step in enumerate(steps)
-        if step.get("prototypes")
-    ]
-
-
-def _codes(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
+def _codes(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Code]:
     for level, codebook in learner.codebooks.items():
-        limit = 1 - codebook.threshold
-        closest = codebook.closest_cosine()
-        yield {
-            "seed": seed,
-            "level": level,
-            "closest": closest,
-            "limit": limit,
-            "holds": closest < limit + ROUNDING,
-        }
+        closest, limit = codebook.closest_cosine(), 1 - codebook.threshold
+        yield Code(seed, level, closest, limit, holds=closest < limit + ROUNDING)
 
 
-def _certificates(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Row]:
+def _certificates(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Certificate]:
     if isinstance(learner, SolvedHPN) or learner.retention == "certified":
         for task in range(len(learner.certificates_)):
-            yield {"seed": seed, "task": task, "holds": learner.is_certified(task)}
+            yield Certificate(seed, task, learner.is_certified(task))
 
 
-def _too_many(growth: list[Row], bounds: dict[str, int], whose: str) -> Iterator[str]:
+def _too_many(growth: Sequence[Count], bounds: Mapping[str, int | None], whose: str) -> Iterator[str]:
     for row in growth:
-        for level, count in row["prototypes"].items():
-            if count > bounds[level]:
+        for level, count in row.prototypes.items():
+            bound = bounds[level]
+            if bound is not None and count > bound:
                 yield (
-                    f"seed {row['seed']}: {count:,} {level} prototypes after task {row['task'] + 1}, "
-                    f"where {whose} {bounds[level]:,}"
+                    f"seed {row.seed}: {count:,} {level} prototypes after task {row.task + 1}, "
+                    f"where {whose} {bound:,}"
                 )

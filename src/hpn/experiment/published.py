@@ -7,8 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypedDict
 
-import yaml
-
 Table = Literal["comparison", "levels", "losses", "matrices", "memory"]
 
 
@@ -130,6 +128,8 @@ def _cell(found: dict[str, Any] | None) -> Cell | None:
 
 @cache
 def _tables() -> dict[str, Any]:
+    import yaml  # takes a while, and showing results does not need it
+
     text = (files("hpn.experiment") / "published.yaml").read_text(encoding="utf-8")
     tables: dict[str, Any] = yaml.safe_load(text)
     return tables

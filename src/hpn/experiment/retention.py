@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,39 @@ from hpn.experiment.run.runner import learn_steps
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer, Progress
 from hpn.learners.hpn import PaperHPN, SolvedHPN
-from hpn.theory.retention import RetentionStudy
+from hpn.theory.retention import RetentionReport, RetentionStudy
+
+
+@dataclass(frozen=True)
+class RetentionResult:
+    """A run whose earlier tasks were compared with what they were, after each task.
+
+    Args:
+        dataset: The data set.
+        method: The learner.
+        scenario: The scenario.
+        edges: Which edges were in view.
+        tasks: Classes of each task.
+        seed: The seed.
+        params: Hyper-parameters that took effect.
+        matrix: Accuracies in per cent.
+        report: What was found.
+    """
+
+    dataset: str
+    method: str
+    scenario: str
+    edges: str
+    tasks: list[list[int]]
+    seed: int
+    params: dict[str, Any]
+    matrix: list[list[float]]
+    report: RetentionReport
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``hpn theory retention --json``."""
+        content = {name: value for name, value in vars(self).items() if name != "report"}
+        return {**content, **self.report.to_json()}
 
 
 def study_retention(
@@ -22,7 +55,7 @@ def study_retention(
     data_root: Path | str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
-) -> dict[str, Any]:
+) -> RetentionResult:
     """Learn a data set's tasks with ``hpn``, and after each compare every earlier task with what it was.
 
     Args:
@@ -32,13 +65,9 @@ def study_retention(
         watcher: Is told what happens.
         choices: ``edges``, ``tasks``, ``classes_per_task``, ``settings`` …, as :func:`hpn.run` has them.
 
-    Returns:
-        What :class:`hpn.theory.retention.RetentionReport` holds, as plain data, with the run's description
-        and its accuracy ``matrix``, in per cent.
-
     Example:
         >>> study = study_retention("digits", tasks="0,1;2,3")
-        >>> study["is_proved"], study["changes"][0]["relabelled"]
+        >>> study.report.is_proved, study.report.changes[0].relabelled
         (True, 0)
     """
     root = Path(data_root) if data_root else None
@@ -56,17 +85,17 @@ def study_retention(
             row = evaluate(learner, stream, after=index, mode=config.evaluate)
             matrix.append(row.accuracy)
             watcher.step_finished(seed, index, row)
-    return {
-        "dataset": config.dataset,
-        "method": config.method,
-        "scenario": config.scenario,
-        "edges": config.edges,
-        "tasks": [list(task) for task in config.tasks],
-        "seed": seed,
-        "params": config.effective_params(),
-        "matrix": matrix,
-        **study.report().to_json(),
-    }
+    return RetentionResult(
+        dataset=config.dataset,
+        method=config.method,
+        scenario=config.scenario,
+        edges=config.edges,
+        tasks=[list(task) for task in config.tasks],
+        seed=seed,
+        params=config.effective_params(),
+        matrix=matrix,
+        report=study.report(),
+    )
 
 
 class _Steps(Observer):

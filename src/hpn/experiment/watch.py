@@ -1,4 +1,4 @@
-"""What a front end may watch of a run, or of many."""
+"""What a front end may watch of a command."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hpn.evaluation import Row
     from hpn.learners import Progress
 
 
-class Watcher:
-    """Does nothing; a progress display overrides what it wants to show."""
+@dataclass(frozen=True)
+class TrialsProgress:
+    """How far tuning is.
 
-    def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
-        """The folder, if there is one, is open."""
+    Args:
+        tried: Settings tried so far.
+        total: Settings to try.
+        best: Best validation AM so far.
+        is_chosen: Whether the choice is made, and the final seeds are under way.
+    """
 
-    def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
-        """A seed begins, or goes on at ``first_task`` after ``first_epoch`` steps of it."""
-
-    def epoch_finished(self, seed: int, progress: Progress) -> None:
-        """An epoch, or whatever the learner counts, is done."""
-
-    def step_finished(self, seed: int, task: int, row: Row) -> None:
-        """A task is learned and the questions are answered."""
-
-    def seed_finished(self, seed: int, *, reused: bool) -> None:
-        """A seed is done; ``reused`` if it had been before."""
+    tried: int
+    total: int
+    best: float | None = None
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True)
-class BatchProgress:
-    """How far a comparison is, counted in seeds of cells.
+class JobsProgress:
+    """How far many jobs are.
 
     Args:
         done: Ended, before or now.
@@ -42,6 +41,7 @@ class BatchProgress:
         last: Name of the one that ended last.
         error: Why that one failed.
         remaining: Seconds left, estimated.
+        trials: What they are for, if it is tuning.
     """
 
     done: int
@@ -50,10 +50,30 @@ class BatchProgress:
     last: str | None = None
     error: str | None = None
     remaining: float | None = None
+    trials: TrialsProgress | None = None
 
 
-class BatchWatcher:
-    """Does nothing; a progress display overrides it."""
+class Watcher:
+    """Does nothing; a progress display overrides what it shows."""
 
-    def moved(self, progress: BatchProgress) -> None:
-        """A comparison begins, or one of its jobs has ended."""
+    def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
+        """The folder, if there is one, is open."""
+
+    def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
+        """A seed begins, or resumes at ``first_task`` after ``first_epoch`` epochs of it."""
+
+    def epoch_finished(self, seed: int, progress: Progress) -> None:
+        """An epoch, or whatever the learner counts, is done."""
+
+    def step_finished(self, seed: int, task: int, row: Row) -> None:
+        """A step is learned and evaluated."""
+
+    def seed_finished(self, seed: int, *, reused: bool) -> None:
+        """A seed is done; ``reused`` if it had been before."""
+
+    def jobs_moved(self, progress: JobsProgress) -> None:
+        """Many jobs begin, or one of them has ended."""
+
+    def reading(self, total: int) -> Callable[[int], None]:
+        """So many bytes will be read; gives what is called with the number of those that were."""
+        return lambda _: None

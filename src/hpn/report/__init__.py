@@ -16,24 +16,27 @@ if TYPE_CHECKING:
         views_svg,
     )
     from hpn.report.grid import grid_svg
-    from hpn.report.growth import Growth, growth_svg
+    from hpn.report.growth import GrowthLine, growth_svg
     from hpn.report.heatmap import matrix_svg
     from hpn.report.html import render_page, write_report
-    from hpn.report.results import load_result
+    from hpn.report.metrics import metrics_table
+    from hpn.report.results import Run, load_run
     from hpn.report.scatter import Panel, scatter_svg
     from hpn.report.sweeps import Sweep, sweep_svg
 
 _HOMES = {
-    "Growth": "growth",
+    "GrowthLine": "growth",
     "Panel": "scatter",
+    "Run": "results",
     "Sweep": "sweeps",
     "accuracy_svg": "figures",
     "cost_svg": "figures",
     "final_svg": "figures",
     "grid_svg": "grid",
     "growth_svg": "growth",
-    "load_result": "results",
+    "load_run": "results",
     "matrix_svg": "heatmap",
+    "metrics_table": "metrics",
     "prototypes_svg": "figures",
     "render_page": "html",
     "retaining_svg": "figures",
@@ -45,16 +48,18 @@ _HOMES = {
 }
 
 __all__ = [
-    "Growth",
+    "GrowthLine",
     "Panel",
+    "Run",
     "Sweep",
     "accuracy_svg",
     "cost_svg",
     "final_svg",
     "grid_svg",
     "growth_svg",
-    "load_result",
+    "load_run",
     "matrix_svg",
+    "metrics_table",
     "prototypes_svg",
     "render_page",
     "retaining_svg",

@@ -55,16 +55,16 @@ def curves_svg(
     series: Sequence[Series],
     *,
     title: str,
-    x_label: str = "tasks learned",
+    noun: str = "task",
     ceiling: float = math.inf,
     standalone: bool = True,
 ) -> str:
-    """Draw one line a run over the tasks, with a band of ± one standard deviation.
+    """Draw one line per run over the tasks, with a band of ± one standard deviation.
 
     Args:
         series: The runs, in the order of their colours.
         title: Name of the chart, drawn where it stands alone.
-        x_label: What the horizontal axis counts.
+        noun: What a step of the stream is called.
         ceiling: Largest value that makes sense.
         standalone: Whether to carry title, legend and style sheet, as a file must.
     """
@@ -74,9 +74,9 @@ def curves_svg(
     gap = (plot.width - 2 * inset) / (num_tasks - 1) if num_tasks > 1 else 0.0
     xs = [plot.left + inset + gap * i if gap else plot.left + plot.width / 2 for i in range(num_tasks)]
     faint = " faint" if len(series) > _MAX_CLEAR_BANDS else ""
-    parts = [y_axis(plot), _x_axis(plot, xs, x_label)]
+    parts = [y_axis(plot), _x_axis(plot, xs, f"{noun}s learned")]
     parts += [_band(plot, xs, s, style, faint) for style, s in enumerate(series)]
-    parts += [_curve(plot, xs, s, style) for style, s in enumerate(series)]
+    parts += [_curve(plot, xs, s, style, noun) for style, s in enumerate(series)]
     if not any(value for s in series for value in s.values):
         middle = (plot.left + plot.width / 2, plot.top + plot.height / 2)
         parts.append(text(*middle, "not defined for these runs", anchor="middle"))
@@ -87,17 +87,17 @@ def dots_svg(
     series: Sequence[Series],
     *,
     title: str,
-    x_label: str = "task",
+    noun: str = "task",
     tips: Sequence[str] = (),
     ceiling: float = math.inf,
     standalone: bool = True,
 ) -> str:
-    """Draw one dot a run and task, side by side, with whiskers of ± one standard deviation.
+    """Draw one dot per run and task, side by side, with whiskers of ± one standard deviation.
 
     Args:
         series: The runs, in the order of their colours.
         title: Name of the chart, drawn where it stands alone.
-        x_label: What the horizontal axis counts.
+        noun: What a step of the stream is called.
         tips: What to show while the pointer rests on a task's number.
         ceiling: Largest value that makes sense.
         standalone: Whether to carry title, legend and style sheet, as a file must.
@@ -110,13 +110,13 @@ def dots_svg(
     parts = [
         rect(xs[j] - column / 2, plot.top, column, plot.height, "stripe") for j in range(1, num_tasks, 2)
     ]
-    parts += [y_axis(plot), _x_axis(plot, xs, x_label, tips)]
+    parts += [y_axis(plot), _x_axis(plot, xs, noun, tips)]
     radius = min(4.0, step * 0.4)
     for style, s in enumerate(series):
         shift = (style - (num_runs - 1) / 2) * step
         for j, value in enumerate(s.values):
             if value is not None:
-                tip = f"{s.label}, task {j + 1}: {spread(value)} %"
+                tip = f"{s.label}, {noun} {j + 1}: {spread(value)} %"
                 parts.append(_dot(plot, xs[j] + shift, value, style, radius=radius, tip=tip))
     return _finish(parts, series, plot, title=title, standalone=standalone)
 
@@ -129,7 +129,7 @@ def dots_width(num_tasks: int, num_runs: int) -> float:
 
 
 def bars_svg(labels: Sequence[str], panels: Sequence[Bars], *, title: str, standalone: bool = True) -> str:
-    """Draw panels of horizontal bars from zero, one bar a run, each with its value.
+    """Draw panels of horizontal bars from zero, one bar per run, each with its value.
 
     Args:
         labels: Names of the runs, in the order of their colours.
@@ -165,8 +165,8 @@ def bars_svg(labels: Sequence[str], panels: Sequence[Bars], *, title: str, stand
 def _plot(series: Sequence[Series], width: float, ceiling: float, standalone: bool) -> Plot:
     values = [value for s in series for value in s.values if value is not None]
     low, high = nice_range(
-        max(0.0, min((v["mean"] - v["std"] for v in values), default=0.0)),
-        min(ceiling, max((v["mean"] + v["std"] for v in values), default=100.0)),
+        max(0.0, min((v.mean - v.std for v in values), default=0.0)),
+        min(ceiling, max((v.mean + v.std for v in values), default=100.0)),
         ceiling=ceiling,
     )
     return Plot(_LEFT, 66.0 if standalone else 26.0, width, _PLOT_HEIGHT, low, high)
@@ -186,31 +186,31 @@ def _x_axis(plot: Plot, xs: Sequence[float], label: str, tips: Sequence[str] = (
 
 def _band(plot: Plot, xs: Sequence[float], series: Series, style: int, faint: str) -> str:
     known = [(x, v) for x, v in zip(xs, series.values, strict=False) if v is not None]
-    if len(known) < 2 or not any(v["std"] for _, v in known):
+    if len(known) < 2 or not any(v.std for _, v in known):
         return ""
-    upper = [(x, plot.y(v["mean"] + v["std"])) for x, v in known]
-    lower = [(x, plot.y(v["mean"] - v["std"])) for x, v in reversed(known)]
+    upper = [(x, plot.y(v.mean + v.std)) for x, v in known]
+    lower = [(x, plot.y(v.mean - v.std)) for x, v in reversed(known)]
     return f'<polygon points="{points(upper + lower)}" class="band f{colour(style)}{faint}"/>'
 
 
-def _curve(plot: Plot, xs: Sequence[float], series: Series, style: int) -> str:
+def _curve(plot: Plot, xs: Sequence[float], series: Series, style: int, noun: str) -> str:
     known = [(i, x, v) for i, (x, v) in enumerate(zip(xs, series.values, strict=False)) if v]
-    path = points([(x, plot.y(v["mean"])) for _, x, v in known])
+    path = points([(x, plot.y(v.mean)) for _, x, v in known])
     parts = [f'<polyline points="{path}" class="line s{colour(style)}"{dash(style)}/>']
     step = label_step(len(xs), plot.width / len(xs), 18)
     radius = 4.0 if len(xs) <= 10 else 3.5
     for i, x, value in known:
-        y = plot.y(value["mean"])
+        y = plot.y(value.mean)
         shape = marker(x, y, style, radius) if is_labelled(i, step) or i == len(xs) - 1 else ""
-        tip = tooltip(f"{series.label}, after task {i + 1}: {spread(value)} %")
+        tip = tooltip(f"{series.label}, after {noun} {i + 1}: {spread(value)} %")
         parts.append(f'<g>{tip}<circle cx="{coord(x)}" cy="{coord(y)}" r="7" class="hit"/>{shape}</g>')
     return "".join(parts)
 
 
 def _dot(plot: Plot, x: float, value: Summary, style: int, *, radius: float, tip: str) -> str:
-    low, high = (plot.y(value["mean"] + sign * value["std"]) for sign in (-1, 1))
-    whisker = line(x, low, x, high, f"whisker s{colour(style)}") if value["std"] else ""
-    shape = marker(x, plot.y(value["mean"]), style, radius)
+    low, high = (plot.y(value.mean + sign * value.std) for sign in (-1, 1))
+    whisker = line(x, low, x, high, f"whisker s{colour(style)}") if value.std else ""
+    shape = marker(x, plot.y(value.mean), style, radius)
     return f'<g class="dot">{tooltip(tip)}{whisker}{shape}</g>'
 
 

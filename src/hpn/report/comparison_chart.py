@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hpn.experiment.published import Spread
+from hpn.metrics import Summary
 from hpn.report.format import coord, decimal, spread
 from hpn.report.svg import (
     colour,
@@ -38,8 +39,8 @@ class Interval:
 
     label: str
     backbone: str | None
-    ours: Mapping[str, Any] | None
-    paper: Mapping[str, Any] | None
+    ours: Summary | None
+    paper: Spread | None
 
 
 def intervals_svg(
@@ -78,13 +79,13 @@ def intervals_svg(
 
 
 def _paper_words(row: Interval) -> str:
-    return f" (the paper {decimal(row.paper['mean'])})" if row.paper else ""
+    return f" (the paper {decimal(row.paper.mean)})" if row.paper else ""
 
 
 def _range(rows: Sequence[Interval], ceiling: float) -> tuple[float, float]:
     known = [value for row in rows for value in (row.ours, row.paper) if value]
-    low = min((value["mean"] - value["std"] for value in known), default=0.0)
-    high = min(ceiling, max((value["mean"] + value["std"] for value in known), default=100.0))
+    low = min((value.mean - value.std for value in known), default=0.0)
+    high = min(ceiling, max((value.mean + value.std for value in known), default=100.0))
     if high - low < _MIN_SPAN:
         low, high = (low + high - _MIN_SPAN) / 2, (low + high + _MIN_SPAN) / 2
     step = nice_step(high - low)
@@ -107,22 +108,22 @@ def _marks(row: Interval, position: Position, middle: float) -> str:
     parts = []
     if row.paper:
         y = middle + 5 if row.ours else middle
-        tip = f"{row.label}, the paper: {decimal(row.paper['mean'])} ± {decimal(row.paper['std'])}"
-        x = coord(position(row.paper["mean"]))
+        tip = f"{row.label}, the paper: {spread(row.paper)}"
+        x = coord(position(row.paper.mean))
         ring = f'<circle cx="{x}" cy="{coord(y)}" r="{_RING}" class="{stroke}"/>'
         parts.append(f"<g>{tooltip(tip)}{_whiskers(row.paper, position, y, stroke, gap=_RING)}{ring}</g>")
     if row.ours:
         y = middle - 5 if row.paper else middle
         tip = f"{row.label}: {spread(row.ours)}"
-        shape = marker(position(row.ours["mean"]), y, style, _RADIUS)
+        shape = marker(position(row.ours.mean), y, style, _RADIUS)
         parts.append(
             f'<g class="dot">{tooltip(tip)}{_whiskers(row.ours, position, y, stroke, gap=0)}{shape}</g>'
         )
     return "".join(parts)
 
 
-def _whiskers(value: Mapping[str, Any], position: Position, y: float, cls: str, *, gap: float) -> str:
+def _whiskers(value: Summary | Spread, position: Position, y: float, cls: str, *, gap: float) -> str:
     """± one deviation to either side of a marker, which covers ``gap`` around its middle."""
-    x = position(value["mean"])
-    ends = [(position(value["mean"] + sign * value["std"]), x + sign * gap) for sign in (-1, 1)]
+    x = position(value.mean)
+    ends = [(position(value.mean + sign * value.std), x + sign * gap) for sign in (-1, 1)]
     return "".join(line(end, y, start, y, cls) for end, start in ends if abs(end - x) > gap)

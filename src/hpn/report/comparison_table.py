@@ -1,15 +1,15 @@
-"""The table of a comparison: its columns, what is best in it, and what has to be said below it."""
+"""The table of a comparison: its columns, what is best in it, and the notes below it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from hpn.report.format import MISSING, count, decimal, quantity, spread
-
-Comparison = Mapping[str, Any]
-Row = Mapping[str, Any]
+from hpn.experiment.compare.result import Comparison, ComparisonRow
+from hpn.experiment.published import Spread
+from hpn.metrics import METRICS, Metric
+from hpn.report.format import MISSING, count, decimal, metric_text, quantity
+from hpn.report.results import best_value, method_name
 
 PARAMETERS_REMARK = (
     "The paper’s amounts are those of its table of final parameters on OGB-Products, printed beside ours for "
@@ -29,93 +29,110 @@ class Column:
         head: What it shows.
         unit: In what, or whose.
         cell: Its text in a row.
+        best: Numbers of the rows that are best in it.
     """
 
     head: str
     unit: str
-    cell: Callable[[Row], str]
+    cell: Callable[[ComparisonRow], str]
+    best: frozenset[int] = frozenset()
 
 
 def table_columns(comparison: Comparison) -> list[Column]:
-    """Columns to show; the paper's only where there is something of the paper's to put in them."""
-    rows = comparison["rows"]
-    amounts = comparison["published_parameters"]["values"]
-    columns = [Column("AM", "%", lambda row: spread(row["am"]))]
-    if any(row["published"] for row in rows):
-        columns.append(Column("paper", "AM, %", lambda row: paper_spread(row, "am")))
-        columns.append(Column("Δ", "AM", lambda row: decimal(row["difference"], signed=True)))
-    columns.append(Column("FM", "points", lambda row: spread(row["fm"], signed=True)))
-    if any((row["published"] or {}).get("fm") for row in rows):
-        columns.append(Column("paper", "FM", lambda row: paper_spread(row, "fm")))
+    """Columns to show: metrics that have values, the paper's where it has some, and costs."""
+    rows = comparison.rows
+    amounts = comparison.published_parameters.values
+    columns = []
+    for metric in compared_metrics(comparison):
+        columns.append(_metric_column(comparison, metric))
+        if any(paper_value(row, metric) for row in rows):
+            columns.append(_paper_column(metric))
+            if metric.name == "am":
+                columns.append(Column("Δ", "AM", lambda row: decimal(row.difference, signed=True)))
     columns += [
-        Column("ARS", "%", lambda row: spread(row["ars"])),
-        Column("parameters", "", lambda row: count(row["parameters"])),
-        Column("stored", "numbers", lambda row: count(row["stored"])),
+        Column("parameters", "", lambda row: count(row.parameters)),
+        Column("stored", "numbers", lambda row: count(row.stored)),
     ]
     if amounts:
-        columns.append(Column("paper", "OGB-Products", lambda row: count(amounts.get(row["name"]))))
-    columns.append(Column("seconds", "a seed", _seconds))
-    return columns
+        columns.append(Column("paper", "OGB-Products", lambda row: count(amounts.get(row.name))))
+    return [*columns, Column("seconds", "per seed", _seconds)]
 
 
-def row_cells(row: Row, columns: Sequence[Column]) -> list[str]:
+def compared_metrics(comparison: Comparison) -> list[Metric]:
+    """The metrics that any row, or the paper beside it, has a value of."""
+    return [
+        metric
+        for name, metric in METRICS.items()
+        if any(row.metrics.get(name) or paper_value(row, metric) for row in comparison.rows)
+    ]
+
+
+def _metric_column(comparison: Comparison, metric: Metric) -> Column:
+    return Column(
+        metric.label,
+        metric.unit,
+        lambda row: metric_text(metric, row.metrics.get(metric.name)),
+        best_rows(comparison.rows, metric),
+    )
+
+
+def _paper_column(metric: Metric) -> Column:
+    unit = f"{metric.label}, %" if metric.unit == "%" else metric.label
+    return Column("paper", unit, lambda row: metric_text(metric, paper_value(row, metric)))
+
+
+def row_cells(row: ComparisonRow, columns: Sequence[Column]) -> list[str]:
     """Texts of a row; one that failed has none but that word."""
-    if row["error"]:
+    if row.error:
         return ["failed", *[MISSING] * (len(columns) - 1)]
     return [column.cell(row) for column in columns]
 
 
-def _seconds(row: Row) -> str:
-    return quantity(row["seconds"]["fit"] + row["seconds"]["predict"])
+def _seconds(row: ComparisonRow) -> str:
+    return quantity(row.seconds.fit + row.seconds.predict) if row.seconds else MISSING
 
 
 def table_notes(comparison: Comparison) -> list[str]:
-    """What has to be said below the table."""
+    """The notes below the table."""
     notes = [
-        "Seconds to fit and to answer, the mean over seeds; what ran at the same time shared the machine."
+        "; ".join(metric.title for metric in compared_metrics(comparison)),
+        "Seconds to fit and to answer, the mean over seeds; what ran at the same time shared the machine.",
     ]
-    if best_rows(comparison):
-        notes.append("Bold: the highest AM of a method that does not see earlier tasks again.")
-    return [*notes, paper_note(comparison)]
+    if any(column.best for column in table_columns(comparison)):
+        notes.append("Bold: the best of the methods that do not see earlier tasks again.")
+    return [*filter(None, notes), paper_note(comparison)]
 
 
 def paper_note(comparison: Comparison) -> str:
     """Where the paper's numbers are from, or why there are none."""
-    if comparison["note"]:
-        return f"The paper’s AM and FM are left out: {comparison['note']}."
-    source = comparison["published_source"]
+    if comparison.note:
+        return f"The paper’s AM and FM are left out: {comparison.note}."
+    source = comparison.published_source
     return f"“paper”: {source}; mean and standard deviation over its repetitions. Δ: ours − paper."
 
 
 def failures(comparison: Comparison) -> list[str]:
-    """One line a cell that failed."""
-    return [f"{row_label(row)} failed: {row['error']}" for row in comparison["rows"] if row["error"]]
+    """One line per cell that failed."""
+    return [f"{row_label(row)} failed: {row.error}" for row in comparison.rows if row.error]
 
 
-def best_rows(comparison: Comparison) -> set[int]:
-    """Numbers of the rows with the highest AM, joint training aside, if there is anything to compare."""
-    means = {
-        number: row["am"]["mean"]
-        for number, row in enumerate(comparison["rows"])
-        if row["am"] and not row["sees_past"]
+def best_rows(rows: Sequence[ComparisonRow], metric: Metric) -> frozenset[int]:
+    """Numbers of the rows that are best in a metric, joint training aside, if there are two to compare."""
+    values = {
+        number: value
+        for number, row in enumerate(rows)
+        if not row.sees_past and (value := row.metrics.get(metric.name))
     }
-    top = max(means.values(), default=None)
-    return {number for number, mean in means.items() if mean == top} if len(means) > 1 else set()
+    top = best_value(metric, values.values())
+    return frozenset(number for number, value in values.items() if value.mean == top)
 
 
-def row_label(row: Row) -> str:
-    """Method and backbone.
-
-    Example:
-        >>> row_label({"method": "ewc", "backbone": "gat"}), row_label({"method": "hpn", "backbone": None})
-        ('ewc · gat', 'hpn')
-    """
-    return " · ".join(filter(None, (row["method"], row["backbone"])))
+def row_label(row: ComparisonRow) -> str:
+    """Method and backbone."""
+    return method_name(row.method, row.backbone)
 
 
-def paper_spread(row: Row, metric: str) -> str:
-    """The paper's mean ± standard deviation of a cell."""
-    found = (row["published"] or {}).get(metric)
-    if not found:
-        return MISSING
-    return f"{decimal(found['mean'], signed=metric == 'fm')} ± {decimal(found['std'])}"
+def paper_value(row: ComparisonRow, metric: Metric) -> Spread | None:
+    """What the paper reports for a cell."""
+    found: Spread | None = getattr(row.published, metric.name, None)
+    return found

@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, TypeGuard
+from typing import TypeGuard
+
+from hpn.experiment.published import Spread
+from hpn.metrics import Metric, Summary
 
 MISSING = "–"
 
@@ -62,21 +64,26 @@ def decimal(value: float | None, digits: int = 1, *, signed: bool = False) -> st
     return f"{sign}{rounded:,.{digits}f}".replace("-", "−")
 
 
-def spread(summary: Mapping[str, Any] | None, *, signed: bool = False) -> str:
+def spread(value: Summary | Spread | None, digits: int = 1, *, signed: bool = False) -> str:
     """Write mean ± standard deviation; a single seed has no deviation to show.
 
     Example:
-        >>> spread({"mean": 78.31, "std": 0.62, "values": [77.9, 78.7]})
-        '78.3 ± 0.6'
-        >>> spread({"mean": 78.31, "std": 0.0, "values": [78.31]}), spread(None)
-        ('78.3', '–')
+        >>> spread(Summary(78.31, 0.62, [77.9, 78.7])), spread(Spread(-9.0, 1.0), signed=True)
+        ('78.3 ± 0.6', '−9.0 ± 1.0')
+        >>> spread(Summary(78.31, 0.0, [78.31]), 2), spread(None)
+        ('78.31', '–')
     """
-    if summary is None:
+    if value is None:
         return MISSING
-    mean = decimal(summary["mean"], signed=signed)
-    if len(summary["values"]) < 2:
+    mean = decimal(value.mean, digits, signed=signed)
+    if isinstance(value, Summary) and len(value.values) < 2:
         return mean
-    return f"{mean} ± {decimal(summary['std'])}"
+    return f"{mean} ± {decimal(value.std, digits)}"
+
+
+def metric_text(metric: Metric, value: Summary | Spread | None) -> str:
+    """Write the value of a metric, with its sign if it is a difference."""
+    return spread(value, signed=metric.is_signed)
 
 
 def count(value: float | None) -> str:

@@ -62,7 +62,7 @@ def grid_svg(
     if len(cells) != len(rows) or any(len(row) != len(columns) for row in cells):
         raise ValueError(f"cells must be {len(rows)} rows of {len(columns)}, one for each name")
     head, used = heading(title, WIDTH) if standalone else ("", 0.0)
-    means = [cell["mean"] for row in cells for cell in row if cell is not None]
+    means = [cell.mean for row in cells for cell in row if cell is not None]
     layout = _layout(rows, columns, means, top=used + (40 if standalone else 24))
     parts = [head, text(16 if standalone else 4, layout.top - 10, row_label)]
     for i, row in enumerate(cells):
@@ -105,9 +105,9 @@ def _cell(cell: Summary | None, i: int, j: int, layout: _Layout, *, where: str, 
     if cell is None:
         tip = f"{where}: no value"
         return rect(x, y, *size, "stripe", tip=tip) + text(*middle, MISSING, anchor="middle", tip=tip)
-    shade = layout.shade(cell["mean"])
+    shade = layout.shade(cell.mean)
     tip = f"{where}: {spread(cell)} {unit}".rstrip()
-    number = _number(cell["mean"], (layout.low, layout.high))
+    number = _number(cell.mean, (layout.low, layout.high))
     box = rect(x, y, *size, f"h{shade}", tip=tip)
     return box + text(*middle, number, cls=f"v{shade}", anchor="middle", tip=tip)
 

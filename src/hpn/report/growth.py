@@ -10,6 +10,7 @@ from hpn.report.axes import RIGHT, Frame, draw_axes, draw_line, draw_note, label
 from hpn.report.format import count, is_number
 from hpn.report.scales import PHONE, Scale
 from hpn.report.svg import colour, is_labelled, label_step, line, marker, shorten, text, text_width, tooltip
+from hpn.theory.memory import NO_BOUND
 
 _MAX_DRAWN = 1000  # a bound this many times the largest value would flatten everything else
 _MAX_LINEAR = 20
@@ -20,7 +21,7 @@ Place = tuple[float, float, str]
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthLine:
     """One line: a name, a value, or none, after each task, and the most it can become, if known."""
 
     label: str
@@ -43,16 +44,16 @@ class _Box:
 
 
 def growth_svg(
-    growths: Sequence[Growth],
+    growths: Sequence[GrowthLine],
     *,
     title: str,
     y_label: str,
-    x_label: str = "tasks learned",
+    noun: str = "task",
     log_y: bool | None = None,
     has_legend: bool = True,
     standalone: bool = True,
 ) -> str:
-    """Draw one line a thing over the tasks, each with a dashed line at its bound.
+    """Draw one line per thing over the tasks, each with a dashed line at its bound.
 
     A bound of more than 1,000 times the largest value is not drawn but written in the legend.
 
@@ -61,7 +62,7 @@ def growth_svg(
             its colour.
         title: Name of the chart, drawn where it stands alone.
         y_label: What is counted.
-        x_label: What the horizontal axis counts.
+        noun: What a step of the stream is called.
         log_y: Whether values are drawn by their logarithm; by default, if a bound that is drawn is
             more than 20 times the largest value.
         has_legend: Whether to name the lines. A file always does.
@@ -72,20 +73,20 @@ def growth_svg(
     bounds = {style: g.bound for style, g in enumerate(growths) if any(map(is_number, g.values))}
     drawn = {s: float(b) for s, b in bounds.items() if b is not None and 0 <= b <= _MAX_DRAWN * most}
     is_log = any(b > _MAX_LINEAR * most for b in drawn.values()) if log_y is None else log_y
-    frame = Frame(title, x_label, y_label, standalone)
+    frame = Frame(title, f"{noun}s learned", y_label, standalone)
     y = value_scale(
         [*known, *_headroom(known, drawn, is_log=is_log)], frame.top, is_log=is_log, from_zero=True
     )
     xs = _places(max((len(g.values) for g in growths), default=1), y)
     parts = [draw_axes(y, _task_ticks(xs)), _bound_lines(growths, drawn, y)]
-    lines = {style: _known(growths[style], xs, y) for style in bounds}
+    lines = {style: _known(growths[style], xs, y, noun) for style in bounds}
     parts += [_line(places, xs, style) for style, places in lines.items()]
     parts.append(_bound_labels(drawn, [*lines.values()], y))
     if not known:
         parts.append(draw_note(label_room(y), y, "no values"))
     styles = list(bounds) if has_legend or standalone else []
     labels = [_label(growths[style], is_drawn=style in drawn) for style in styles]
-    desc = "After the last task: " + ", ".join(_words(growths[style]) for style in bounds)
+    desc = f"After the last {noun}: " + ", ".join(_words(growths[style]) for style in bounds)
     return frame.finish(parts, y, desc=desc, labels=labels, styles=styles)
 
 
@@ -112,9 +113,9 @@ def _task_ticks(xs: Sequence[float]) -> list[tuple[float, str]]:
     return [(x, str(i + 1)) for i, x in enumerate(xs) if is_labelled(i, step)]
 
 
-def _known(growth: Growth, xs: Sequence[float], y: Scale) -> list[Place]:
+def _known(growth: GrowthLine, xs: Sequence[float], y: Scale, noun: str) -> list[Place]:
     return [
-        (xs[i], y.place(value), f"{growth.label}, after task {i + 1}: {count(value)}")
+        (xs[i], y.place(value), f"{growth.label}, after {noun} {i + 1}: {count(value)}")
         for i, value in enumerate(growth.values)
         if is_number(value)
     ]
@@ -126,7 +127,7 @@ def _line(places: Sequence[Place], xs: Sequence[float], style: int) -> str:
     return draw_line(places, style, is_marked=[x in marked for x, _, _ in places])
 
 
-def _bound_lines(growths: Sequence[Growth], drawn: Mapping[int, float], y: Scale) -> str:
+def _bound_lines(growths: Sequence[GrowthLine], drawn: Mapping[int, float], y: Scale) -> str:
     parts = []
     for style, bound in drawn.items():
         rule = line(label_room(y), y.place(bound), RIGHT, y.place(bound), f"bound s{colour(style)}")
@@ -177,15 +178,17 @@ def _is_taken(
     )
 
 
-def _label(growth: Growth, *, is_drawn: bool) -> str:
+def _label(growth: GrowthLine, *, is_drawn: bool) -> str:
     if growth.bound is None or is_drawn:
         return growth.label
-    bound = f", bound {count(growth.bound)}"
+    bound = f", {_bound(growth.bound)}"
     return shorten(growth.label, 34 - len(bound)) + bound
 
 
-def _words(growth: Growth) -> str:
+def _words(growth: GrowthLine) -> str:
     last = next((value for value in reversed(growth.values) if is_number(value)), None)
-    return f"{growth.label} {count(last)}" + (
-        "" if growth.bound is None else f" (bound {count(growth.bound)})"
-    )
+    return f"{growth.label} {count(last)}" + ("" if growth.bound is None else f" ({_bound(growth.bound)})")
+
+
+def _bound(bound: float) -> str:
+    return "no useful bound" if bound >= NO_BOUND else f"bound {count(bound)}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hpn.experiment.run.result import RunResult
 from hpn.metrics import Summary
 from hpn.report.format import decimal, spread
-from hpn.report.results import Result, label_results, mean_matrix
+from hpn.report.results import label_results, step_noun
 from hpn.report.svg import document, is_labelled, label_step, rect, text
 from hpn.report.theme import NUM_SHADES, shade
 
@@ -27,32 +28,35 @@ class _Cells:
     css: str
 
 
-def matrix_svg(result: Result, *, title: str | None = None, standalone: bool = True) -> str:
+def matrix_svg(result: RunResult, *, title: str | None = None, standalone: bool = True) -> str:
     """Draw the accuracy matrix, the mean over seeds in each cell.
 
-    A column is the task tested, a row the moment after a task was learned. Above the diagonal there
-    is nothing: a task is not tested before it was learned.
+    A column is the step tested, a row the moment after a step was learned. Above the diagonal are steps that
+    were tested before they were learned, if there are any: outlined instead of filled.
 
     Args:
-        result: A result, as :func:`~hpn.report.load_result` gives it.
+        result: A result.
         title: Name of the picture; by default method and data set.
         standalone: Whether to carry title and style sheet, as a file must.
     """
-    matrix = mean_matrix(result)
+    matrix, noun = result.mean_matrix(), step_noun(result)
     cells = _cells(len(matrix))
-    title = title or f"Accuracy matrix, {label_results([result])[0]} on {result['dataset']}"
+    title = title or f"Accuracy matrix, {label_results([result])[0]} on {result.dataset}"
     top = 68.0 if standalone else 24.0
     left = _LEFT
     bottom = top + cells.height * len(matrix)
     width = max(left + cells.width * len(matrix), left + _LEGEND_WIDTH) + _RIGHT
     parts = [text(16, 28, title, cls="head")] if standalone else []
-    parts.append(text(left - 10, top - 10, "after task", cls="small", anchor="middle"))
-    parts.append(_body(matrix, cells, left, top))
-    parts.append(_labels(len(matrix), cells, left, top))
+    parts.append(text(left - 10, top - 10, f"after {noun}", cls="small", anchor="middle"))
+    parts.append(_body(matrix, cells, left, top, noun))
+    parts.append(_labels(len(matrix), cells, left, top, noun))
     parts.append(_scale(left, bottom + 52))
+    has_ahead = any(len(row) > i + 1 for i, row in enumerate(matrix))
+    ahead = f"; outlined: {noun}s still to come" if has_ahead else ""
     desc = (
-        f"{len(matrix)} by {len(matrix)} lower triangular matrix; x is the task tested, y the task "
-        f"learned last. After the last task: {', '.join(spread(cell) for cell in matrix[-1])} %"
+        f"{len(matrix)} by {len(matrix)} {'matrix' if ahead else 'lower triangular matrix'}; x is the {noun} "
+        f"tested, y the {noun} learned last{ahead}. After the last {noun}: "
+        f"{', '.join(spread(cell) for cell in matrix[-1])} %"
     )
     return document(
         "".join(parts),
@@ -75,26 +79,30 @@ def _cells(num_tasks: int) -> _Cells:
     return _Cells(size, size, None, "")
 
 
-def _body(matrix: Sequence[Sequence[Summary | None]], cells: _Cells, left: float, top: float) -> str:
+def _body(
+    matrix: Sequence[Sequence[Summary | None]], cells: _Cells, left: float, top: float, noun: str
+) -> str:
     gap = 2.0 if cells.digits is not None else 1.0
     parts = []
     for i, row in enumerate(matrix):
         for j, cell in enumerate(row):
             if cell is None:
                 continue
-            x, y, k = left + cells.width * j, top + cells.height * i, shade(cell["mean"])
-            tip = f"after task {i + 1}, task {j + 1}: {spread(cell)} %"
-            box = rect(x, y, cells.width - gap, cells.height - gap, f"h{k}", tip=tip)
+            x, y, k = left + cells.width * j, top + cells.height * i, shade(cell.mean)
+            tip = (
+                f"after {noun} {i + 1}, {noun} {j + 1}{', still to come' if j > i else ''}: {spread(cell)} %"
+            )
+            box = rect(x, y, cells.width - gap, cells.height - gap, "frame" if j > i else f"h{k}", tip=tip)
             if cells.digits is not None:
                 middle = (x + (cells.width - gap) / 2, y + cells.height / 2 + 3)
-                number = decimal(cell["mean"], cells.digits)
-                css = f"v{k}{cells.css}"
+                number = decimal(cell.mean, cells.digits)
+                css = f"{'ink' if j > i else f'v{k}'}{cells.css}"
                 box += text(*middle, number, cls=css, anchor="middle", tip=tip)
             parts.append(box)
     return "".join(parts)
 
 
-def _labels(num_tasks: int, cells: _Cells, left: float, top: float) -> str:
+def _labels(num_tasks: int, cells: _Cells, left: float, top: float, noun: str) -> str:
     step_x = label_step(num_tasks, cells.width, 20)
     step_y = label_step(num_tasks, cells.height, 16)
     bottom = top + cells.height * num_tasks
@@ -106,7 +114,7 @@ def _labels(num_tasks: int, cells: _Cells, left: float, top: float) -> str:
         if is_labelled(k, step_x):
             x = left + cells.width * (k + 0.5) - 1
             parts.append(text(x, bottom + 16, k + 1, anchor="middle"))
-    parts.append(text(left, bottom + 34, "task tested", cls="small"))
+    parts.append(text(left, bottom + 34, f"{noun} tested", cls="small"))
     return "".join(parts)
 
 

@@ -2,80 +2,85 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpn.errors import DataError, HPNError
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.run.folder import write_atomic
+from hpn.report.comparison_html import comparison_section
 from hpn.report.format import esc
 from hpn.report.page import frame_page
-from hpn.report.results import FILE_NAME, Result, group_results, load_result
+from hpn.report.results import Run, find_results, group_runs
 from hpn.report.sections import Group, group_section, summary_section
 from hpn.report.wording import EDGES, EVALUATIONS, headline, lead, terms
 
+log = logging.getLogger(__name__)
 
-def write_report(runs: Sequence[Path], out: Path) -> Path:
+
+def write_report(
+    runs: Sequence[Path | str],
+    out: Path | str,
+    *,
+    on_skip: Callable[[str], object] = log.warning,
+) -> Path:
     """Write one self-contained HTML page about finished runs.
 
     Args:
-        runs: Run folders or their ``result.json``; one named twice counts once.
+        runs: Folders of runs, comparisons and tuning, or their JSON files; one named twice counts once.
         out: The file to write. It is replaced at once, so an earlier report stays whole if writing
             fails.
+        on_skip: Receives one line about each folder without a result; by default it is logged.
 
     Returns:
         ``out``.
 
     Raises:
-        DataError: There is no run, or one of them cannot be read.
-        HPNError: ``out`` cannot be written.
+        DataError: If no run has finished, a path does not exist or a file is damaged.
+        HPNError: If ``out`` cannot be written.
     """
-    unique: dict[Path, Path] = {}
-    for run in runs:
-        unique.setdefault((run / FILE_NAME if run.is_dir() else run).resolve(), run)
-    results = [load_result(run) for run in unique.values()]
-    if not results:
-        raise DataError("runs is empty: name at least one run folder to report on")
-    _write(out, render_page(results))
+    out, skipped = Path(out), list[str]()
+    found = find_results(map(Path, runs), skipped.append)
+    if not found.runs and not found.comparisons:
+        first = f" ({skipped[0].removesuffix('; skipped')})" if skipped else ""
+        raise DataError(f"there is nothing to report on; name at least one folder of a finished run{first}")
+    for line in skipped:
+        on_skip(line)
+    if out.is_dir():
+        raise HPNError(f"out is a folder, {out}: name a file, such as {out / 'report.html'}")
+    page = render_page(list(found.runs.values()), list(found.comparisons.values()))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(out, page.encode())
+    except OSError as error:
+        raise HPNError(f"{out} cannot be written ({error.strerror}): name another file") from error
     return out
 
 
-def render_page(results: Sequence[Result]) -> str:
-    """Build the page from results, as :func:`~hpn.report.load_result` gives them."""
+def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> str:
+    """Build the page of runs and comparisons."""
     groups, first = [], 1
-    for members in group_results(results):
+    for members in group_runs(runs):
         groups.append(Group(members, first))
         first += len(members)
-    title = headline(results)
+    title = headline([*(run.result for run in runs), *comparisons])
+    tables = "".join(
+        comparison_section(comparison, f"comparison-{number}")
+        for number, comparison in enumerate(comparisons)
+    )
     body = (
         f'<header><p class="over">hpn report</p><h1>{esc(title)}</h1>'
-        f'<p class="lead">{esc(lead(results, len(groups)))}</p></header>'
-        f"<main>{summary_section(groups)}{''.join(map(group_section, groups))}{_terms(results)}</main>"
+        f'<p class="lead">{esc(lead(len(runs), len(groups)))}</p></header>'
+        f"<main>{summary_section(groups) if runs else ''}{tables}{''.join(map(group_section, groups))}"
+        f"{_terms(runs)}</main>"
     )
     return frame_page(title, body)
 
 
-def _terms(results: Sequence[Result]) -> str:
+def _terms(runs: Sequence[Run]) -> str:
     modes = " ".join(f"{name.capitalize()}: {said}." for name, said in EVALUATIONS.items())
     edges = " ".join(f"{name.capitalize()}: {said}." for name, said in EDGES.items())
-    known = (*terms(results), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges))
+    known = (*terms(runs), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges))
     rows = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in known)
     return f'<section><h2>How to read this</h2><dl class="terms card">{rows}</dl></section>'
-
-
-def _write(out: Path, text: str) -> None:
-    if out.is_dir():
-        raise HPNError(f"out is a folder, {out}: name a file, such as {out / 'report.html'}")
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, out)  # noqa: PTH105 - the atomic call, by its name
-    except OSError as error:
-        raise HPNError(f"{out} cannot be written ({error.strerror}): name another file") from error
-    finally:
-        with contextlib.suppress(OSError):  # usually it is gone, and no error may hide the first one
-            part.unlink()

@@ -1,91 +1,163 @@
-"""Result files: read and checked, grouped into what may be compared, reduced to curves."""
+"""Results to report on: found in folders, grouped into what may be compared, and named."""
 
 from __future__ import annotations
 
-import json
-import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
 
 from hpn.errors import DataError
-from hpn.metrics import Summary, accuracy_means, average_retainings, summarize
-from hpn.report.checks import OPTIONAL, result_faults, view_faults
+from hpn.experiment.compare.result import FILE_NAME, Comparison, load_comparison
+from hpn.experiment.run.folder import CONFIG, RESULT, VIEWS
+from hpn.experiment.run.result import RunResult, View, Views, load_result, parse_result, read_object
+from hpn.metrics import METRICS, Metric, Summary, summarize
 from hpn.report.variants import variant_names
 
-SCHEMA = 1
-FILE_NAME = "result.json"
-VIEWS_NAME = "views.json"
 
-Result = Mapping[str, Any]
+@dataclass(frozen=True)
+class Run:
+    """A finished run, and the views of its test nodes if there are any."""
+
+    result: RunResult
+    views: Views | None = None
+
+    @property
+    def first_views(self) -> list[View]:
+        """Views of the first seed, in the order of the steps."""
+        return sorted(self.views.views[0], key=lambda view: view.after) if self.views else []
 
 
-def load_result(path: Path) -> dict[str, Any]:
-    """Read the result of a finished run.
+@dataclass
+class Found:
+    """What there is to report on, by the file that it was read from."""
+
+    runs: dict[Path, Run] = field(default_factory=dict)
+    comparisons: dict[Path, Comparison] = field(default_factory=dict)
+
+    def add_run(self, path: Path) -> None:
+        """Read a run, unless it was read before."""
+        file = (path / RESULT if path.is_dir() else path).resolve()
+        if file not in self.runs:
+            self.runs[file] = load_run(path)
+
+
+def find_results(paths: Iterable[Path], on_skip: Callable[[str], object]) -> Found:
+    """Read runs from run folders, comparisons with their runs, and the final runs of tuning.
+
+    Args:
+        paths: Folders, or the JSON files in them; one named twice counts once.
+        on_skip: Receives one line about each folder that has no result.
+
+    Raises:
+        DataError: If a path does not exist, or a file is damaged.
+    """
+    found = Found()
+    for path in paths:
+        folder = path.parent if path.name == FILE_NAME else path
+        finals = [file.parent for file in sorted(path.glob(f"final-*/{RESULT}"))]
+        if (folder / FILE_NAME).is_file():
+            _add_comparison(found, folder, on_skip)
+        elif finals:
+            for final in finals:
+                found.add_run(final)
+        elif path.is_dir() and not (path / RESULT).exists():
+            why = f"has not finished ({RESULT} is missing); run its command again"
+            is_run = (path / CONFIG).exists()
+            on_skip(f"{path} {why if is_run else 'is not a run, comparison or tuning folder'}; skipped")
+        elif path.is_file() and path.suffix != ".json":
+            on_skip(f"{path} is not a result; skipped")
+        else:
+            found.add_run(path)
+    return found
+
+
+def _add_comparison(found: Found, folder: Path, on_skip: Callable[[str], object]) -> None:
+    comparison = load_comparison(folder)
+    found.comparisons[(folder / FILE_NAME).resolve()] = comparison
+    for row in comparison.rows:
+        # Paths of runs are relative to where the comparison was made: usually they are its neighbours.
+        places = [Path(row.run), folder.parent / PurePath(row.run).name]
+        run = next((place for place in places if (place / RESULT).is_file()), None)
+        if run is not None:
+            found.add_run(run)
+        elif row.error is None:
+            on_skip(f"{row.run} of {folder} is missing; only its row is shown")
+
+
+def load_run(path: Path) -> Run:
+    """Read a finished run with its views.
 
     Args:
         path: A run folder, or the ``result.json`` in it.
 
-    Returns:
-        The result as stored; optional fields that are absent are ``None``. ``views`` is what the folder's
-        ``views.json`` holds, if there is one.
-
     Raises:
-        DataError: The run has not finished, or the file is not a result this version reads.
+        DataError: If the run has not finished, or a file is damaged.
     """
-    file = path / FILE_NAME if path.is_dir() else path
-    result = _parse(_read(file), file)
-    if result.get("schema") != SCHEMA:
-        raise _error(
-            f"{file} has schema {reprlib.repr(result.get('schema'))}, expected {SCHEMA}: "
-            "read it with the hpn version that wrote it, or run its command again with this one"
-        )
-    for name in OPTIONAL:
-        result.setdefault(name, None)
-    if result.get("out") is None:
-        result["out"] = str(file.parent)
-    fault = next(result_faults(result), None)
-    if fault is not None:
-        raise _error(f"{file} is damaged ({fault}): run its command again")
-    result["views"] = _load_views(file, len(result["tasks"]))
-    return result
+    result = load_result(path)
+    file = path / VIEWS if path.is_dir() else path.with_name(VIEWS)
+    if (not path.is_dir() and path.name != RESULT) or not file.exists():
+        return Run(result)
+    views = parse_result(Views, read_object(file), file)
+    if len(views.views) != len(views.seeds):
+        raise DataError(f"{file} is damaged (views must be one list per seed); run its command again")
+    last = len(result.steps) - 1
+    for view in (view for made in views.views for view in made):
+        if view.after > last:
+            raise DataError(
+                f"{file} is damaged (after must be a step from 0 to {last}, got {view.after}); "
+                "run its command again"
+            )
+    return Run(result, views)
 
 
-def group_results(results: Iterable[Result]) -> list[list[Result]]:
-    """Split results into groups that may share a chart, in the order they first appear.
+def group_runs(runs: Iterable[Run]) -> list[list[Run]]:
+    """Split runs into groups that may share a chart, in the order they first appear.
 
-    Results are comparable when data set, scenario, evaluation, edges and tasks agree.
+    Runs are comparable when data set, stream, scenario, evaluation, edges and steps agree.
     """
-    groups: dict[tuple[object, ...], list[Result]] = {}
-    for result in results:
-        tasks = tuple(tuple(task) for task in result["tasks"])
-        key = (*(result[name] for name in ("dataset", "scenario", "evaluate", "edges")), tasks)
-        groups.setdefault(key, []).append(result)
+    groups: dict[object, list[Run]] = {}
+    for run in runs:
+        names = ("dataset", "stream", "scenario", "evaluate", "edges")
+        steps = tuple((step.name, *step.classes) for step in run.result.steps)
+        groups.setdefault((*(getattr(run.result, name) for name in names), steps), []).append(run)
     return list(groups.values())
 
 
-def label_results(results: Sequence[Result]) -> list[str]:
+def metric_of(result: RunResult, metric: Metric) -> Summary | None:
+    """A metric of a run; those that its version of hpn did not have are computed from its matrices."""
+    if metric.name in result.metrics:
+        return result.metrics[metric.name]
+    return summarize([metric(seed) for seed in result.measured()])
+
+
+def shown_metrics(results: Iterable[RunResult]) -> list[Metric]:
+    """The metrics that any of the results has a value of."""
+    results = list(results)
+    return [metric for metric in METRICS.values() if any(metric_of(result, metric) for result in results)]
+
+
+def best_value(metric: Metric, values: Iterable[Summary | None]) -> float | None:
+    """The best mean of a metric by its direction; none where there are not two to choose from."""
+    means = [value.mean for value in values if value is not None]
+    if len(means) < 2:
+        return None
+    return max(means) if metric.higher_is_better else min(means)
+
+
+def label_results(results: Sequence[RunResult]) -> list[str]:
     """Name each result by method and backbone, and where that is not enough by what differs.
 
-    Results of one method are told apart by the hyper-parameters that differ, if they are three or fewer,
-    else by run folder; and by number where nothing else helps.
-
-    Example:
-        >>> hpn = {"method": "hpn", "backbone": None, "out": "runs/a"}
-        >>> label_results([hpn, {"method": "ewc", "backbone": "gcn", "out": "runs/b"}])
-        ['hpn', 'ewc · gcn']
-        >>> label_results([hpn, {**hpn, "out": "runs/b"}, {**hpn, "out": "runs/b"}])
-        ['hpn (a)', 'hpn (b)', 'hpn (b) #2']
-        >>> label_results([{**hpn, "params": {"dim": dim}} for dim in (8, 16)])
-        ['hpn (dim 8)', 'hpn (dim 16)']
+    Results of one method are distinguished by the hyper-parameters that differ, if they are three or fewer,
+    else by run folder; and by number where nothing else helps: ``hpn``, ``ewc · gcn``, ``hpn (dim 8)``,
+    ``hpn (folder) #2``.
     """
-    bases = [method_label(result) for result in results]
+    bases = [method_name(result.method, result.backbone) for result in results]
     variants = _variants(results, bases)
     shared = Counter(zip(bases, variants, strict=True))
     labels = []
     for result, base, variant in zip(results, bases, variants, strict=True):
-        folder = PurePath(str(result.get("out") or "")).name if shared[base, variant] > 1 else ""
+        folder = PurePath(result.out or "").name if shared[base, variant] > 1 else ""
         apart = ", ".join(filter(None, (variant, folder)))
         labels.append(f"{base} ({apart})" if apart else base)
     seen: Counter[str] = Counter()
@@ -96,129 +168,40 @@ def label_results(results: Sequence[Result]) -> list[str]:
     return labels
 
 
-def method_label(result: Result) -> str:
-    """Method and backbone."""
-    return " · ".join(filter(None, (result["method"], result.get("backbone"))))
+def method_name(method: str, backbone: str | None) -> str:
+    """Method and backbone.
+
+    Example:
+        >>> method_name("ewc", "gat"), method_name("hpn", None)
+        ('ewc · gat', 'hpn')
+    """
+    return f"{method} · {backbone}" if backbone else method
 
 
-def _variants(results: Sequence[Result], bases: Sequence[str]) -> list[str]:
-    """What tells each result from the others of its method; empty where nothing short does."""
+def _variants(results: Sequence[RunResult], bases: Sequence[str]) -> list[str]:
+    """What distinguishes each result from the others of its method; empty where nothing short does."""
     variants = [""] * len(results)
     for base in dict.fromkeys(bases):
         members = [i for i, name in enumerate(bases) if name == base]
-        names = variant_names([results[i].get("params") or {} for i in members])
+        names = variant_names([results[i].params for i in members])
         for i, name in zip(members, names, strict=True):
             variants[i] = name
     return variants
 
 
-def class_names(result: Result, task: int) -> list[str]:
-    """Names of the classes of a task, ``class 3`` where a class has none.
-
-    Example:
-        >>> class_names({"tasks": [[0, 1]], "class_names": {"0": "Theory"}}, 0)
-        ['Theory', 'class 1']
-    """
-    names = result.get("class_names") or {}
-    return [str(names.get(str(label), f"class {label}")) for label in result["tasks"][task]]
+def step_noun(result: RunResult | Comparison) -> str:
+    """What a step of the stream is called."""
+    return "task" if result.stream == "tasks" else "step"
 
 
-def all_class_names(result: Result) -> dict[int, str]:
-    """Name of every class of the stream."""
-    return {
-        label: name
-        for j, task in enumerate(result["tasks"])
-        for label, name in zip(task, class_names(result, j), strict=True)
-    }
+def step_text(result: RunResult, step: int) -> str:
+    """What arrives with a step: the names of the classes of a task, or the name of the step as well."""
+    names = ", ".join(map(result.class_name, result.steps[step].classes))
+    return names if result.stream == "tasks" else f"{result.steps[step].name}: {names}"
 
 
-def accuracy_curve(result: Result) -> list[Summary | None]:
-    """AM after each task, in per cent, over seeds."""
-    return _over_seeds([accuracy_means(matrix) for matrix in result["matrices"]])
-
-
-def retaining_curve(result: Result) -> list[Summary | None]:
-    """ARS after each task, in per cent, over seeds; ``None`` after the first.
-
-    Where the result has no ARS, as for a learner that sees the past again and cannot forget it, the
-    curve has none either.
-    """
-    if result.get("ars") is None:
-        return [None] * len(result["tasks"])
-    return _over_seeds(
-        [
-            [None if ratio is None else 100 * ratio for ratio in average_retainings(matrix)]
-            for matrix in result["matrices"]
-        ]
-    )
-
-
-def mean_matrix(result: Result) -> list[list[Summary | None]]:
-    """The accuracy matrix over seeds."""
-    num_tasks = len(result["tasks"])
-    return [_over_seeds([m[i] for m in result["matrices"]]) for i in range(num_tasks)]
-
-
-def prototype_growth(result: Result) -> dict[str, list[float | None]]:
-    """Prototypes of each level after each task; empty for a learner that has none."""
-    steps = [entry.get("prototypes") or {} for entry in result.get("growth") or []]
+def prototype_growth(result: RunResult) -> dict[str, list[float | None]]:
+    """Prototypes of each level after each step; empty for a learner that has none."""
+    steps = [entry.prototypes or {} for entry in result.growth or []]
     levels = dict.fromkeys(level for step in steps for level in step)
     return {level: [step.get(level) for step in steps] for level in levels}
-
-
-def first_views(result: Result) -> list[Mapping[str, Any]]:
-    """Views of the first seed, in the order of the tasks; empty for a run without."""
-    seeds = (result.get("views") or {}).get("views") or [[]]
-    return sorted(seeds[0], key=lambda view: int(view["after"]))
-
-
-def _over_seeds(rows: Sequence[Sequence[float | None]]) -> list[Summary | None]:
-    return [summarize(column) for column in zip(*rows, strict=True)]
-
-
-def _load_views(file: Path, num_tasks: int) -> dict[str, Any] | None:
-    """Read the views beside a result, if it is in a run folder that has them."""
-    beside = file.with_name(VIEWS_NAME)
-    if file.name != FILE_NAME or not beside.exists():
-        return None
-    views = _parse(_read(beside), beside)
-    fault = next(view_faults(views, num_tasks), None)
-    if fault is not None:
-        raise _error(f"{beside} is damaged ({fault}): delete it, or run its command again")
-    return views
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        if file.name == FILE_NAME and file.parent.is_dir():
-            raise _error(
-                f"{file.parent} has no {FILE_NAME}, so the run has not finished: "
-                "start its command again and let it end"
-            ) from None
-        raise _error(f"{file} does not exist: name a run folder or its {FILE_NAME}") from None
-    except OSError as error:
-        raise _error(f"{file} cannot be read ({error.strerror}): check its permissions") from None
-    except UnicodeDecodeError:
-        raise _not_json(file, "not UTF-8") from None
-
-
-def _parse(text: str, file: Path) -> dict[str, Any]:
-    try:
-        result = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise _not_json(file, f"line {error.lineno}: {error.msg}") from None
-    except (ValueError, RecursionError) as error:
-        raise _not_json(file, str(error)) from None
-    if not isinstance(result, dict):
-        raise _not_json(file, f"expected an object, got {type(result).__name__}")
-    return result
-
-
-def _not_json(file: Path, why: str) -> DataError:
-    return _error(f"{file} is not a JSON result ({why}): name a run folder, or run its command again")
-
-
-def _error(message: str) -> DataError:
-    return DataError(" ".join(message.split()))

@@ -74,7 +74,7 @@ def sweep_svg(
         places = [
             (
                 x.place(at),
-                y.place(v["mean"]),
+                y.place(v.mean),
                 f"{sweep.label}, {x_label} {plain(at)}: {spread(v)} ({y_label})",
             )
             for at, v in row
@@ -96,7 +96,7 @@ def _value_scale(
     sweeps: Sequence[Sweep], frame: Frame, *, log_y: bool, ceiling: float, reference: float | None
 ) -> Scale:
     known = [value for sweep in sweeps for value in sweep.values if value is not None]
-    values = [value["mean"] + sign * value["std"] for value in known for sign in (-1, 0, 1)]
+    values = [value.mean + sign * value.std for value in known for sign in (-1, 0, 1)]
     values += [] if reference is None else [reference]
     is_share = "%" in frame.y_label or "point" in frame.y_label
     least = _LEAST if is_share else max(map(abs, values), default=0.0) / 10
@@ -105,10 +105,10 @@ def _value_scale(
 
 def _band(row: Sequence[tuple[float, Summary]], x: Scale, y: Scale, style: int, faint: str) -> str:
     """Draw ± one standard deviation: a band, or a whisker where there is a single setting."""
-    if not any(value["std"] for _, value in row):
+    if not any(value.std for _, value in row):
         return ""
-    upper = [(x.place(at), y.place(v["mean"] + v["std"])) for at, v in row]
-    lower = [(x.place(at), y.place(v["mean"] - v["std"])) for at, v in row]
+    upper = [(x.place(at), y.place(v.mean + v.std)) for at, v in row]
+    lower = [(x.place(at), y.place(v.mean - v.std)) for at, v in row]
     if len(row) == 1:
         return line(*upper[0], *lower[0], f"whisker s{colour(style)}")
     return f'<polygon points="{points(upper + lower[::-1])}" class="band f{colour(style)}{faint}"/>'

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from hpn.report.results import Result
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.run.result import RunResult
+from hpn.metrics import Metric
+from hpn.report.results import Run, shown_metrics, step_noun
 
+UNITS = {"%": "per cent"}
 SCENARIOS = {"task": "task-incremental", "class": "class-incremental"}
 
 EVALUATIONS = {
@@ -25,26 +28,9 @@ WITHIN_GIVES_AWAY = (
     "Without a task, compare with --edges seen."
 )
 
+NOT_MEASURED = "accuracy is not measured: there is a single class to choose from"
+
 TERMS = (
-    (
-        "AM",
-        "Accuracy mean: the mean accuracy over all tasks learned so far, in per cent. "
-        "The table gives it after the last task. Higher is better.",
-    ),
-    (
-        "FM",
-        "Forgetting mean: accuracy on a task at the end minus accuracy just after it was learned, "
-        "averaged over all tasks but the last, in points. Negative means forgetting.",
-    ),
-    (
-        "ARS",
-        "Average retaining score: accuracy on each earlier task as a share of what it was just "
-        "after that task was learned, averaged, in per cent. 100 % means nothing was lost.",
-    ),
-    (
-        "Balanced AM",
-        "AM with every class counted alike, however many test nodes it has.",
-    ),
     (
         "Cost",
         "Parameters are the mean over seeds, memory the largest of any seed. Seconds are the sum "
@@ -71,14 +57,28 @@ VIEWS_TERM = (
 )
 
 
-def terms(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """What has to be explained below these results."""
-    found = list(TERMS)
-    if any(result.get("growth") for result in results):
+def metric_terms(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
+    """What metrics mean, and which way they are better."""
+    return [
+        (
+            metric.label,
+            f"{metric.definition[:1].upper()}{metric.definition[1:]} "
+            f"(in {UNITS.get(metric.unit, metric.unit)}). "
+            f"{'Higher' if metric.higher_is_better else 'Lower'} is better.",
+        )
+        for metric in metrics
+    ]
+
+
+def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """What has to be explained below these runs."""
+    results = [run.result for run in runs]
+    found = [*metric_terms(shown_metrics(results)), *TERMS]
+    if any(result.growth for result in results):
         found.append(STORED_TERM)
-    if any(result.get("bounds") or result.get("parameter_bound") for result in results):
+    if any(result.bounds or result.parameter_bound for result in results):
         found.append(BOUND_TERM)
-    if any(result.get("views") for result in results):
+    if any(run.views for run in runs):
         found.append(VIEWS_TERM)
     return found
 
@@ -93,51 +93,46 @@ def plural(num: int, noun: str) -> str:
     return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
 
 
-def setting(result: Result) -> list[str]:
+def setting(result: RunResult | Comparison) -> list[str]:
     """Name what the results of a group share besides the data set."""
-    scenario: str = result["scenario"]
     return [
-        SCENARIOS.get(scenario, scenario),
-        f"{result['evaluate']} evaluation",
-        f"edges: {result['edges']}",
-        plural(len(result["tasks"]), "task"),
+        SCENARIOS.get(result.scenario, result.scenario),
+        f"{result.evaluate} evaluation",
+        f"edges: {result.edges}",
+        *([] if result.stream == "tasks" else [f"stream: {result.stream}"]),
+        plural(len(result.tasks), step_noun(result)),
     ]
 
 
-def explanation(result: Result) -> str:
+def explanation(result: RunResult | Comparison) -> str:
     """Say how the evaluation asked and which edges it used."""
     known = [
-        (result["evaluate"].capitalize(), EVALUATIONS.get(result["evaluate"])),
-        (f"Edges {result['edges']}", EDGES.get(result["edges"])),
+        (result.evaluate.capitalize(), EVALUATIONS.get(result.evaluate)),
+        (f"Edges {result.edges}", EDGES.get(result.edges)),
     ]
     text = " ".join(f"{name}: {meaning}." for name, meaning in known if meaning)
     return f"{text} {WITHIN_GIVES_AWAY}" if gives_task_away(result) else text
 
 
-def gives_task_away(result: Mapping[str, Any]) -> bool:
-    """Whether no task is given, but edges tell it."""
-    return bool(result["edges"] == "within" and result["evaluate"] != "oracle")
+def gives_task_away(result: RunResult | Comparison) -> bool:
+    """Whether no task is given, but edges reveal it."""
+    return result.edges == "within" and result.evaluate != "oracle"
 
 
-def headline(results: Sequence[Result]) -> str:
-    """Title of the page.
-
-    Example:
-        >>> headline([{"dataset": "cora"}]), headline([{"dataset": "cora"}, {"dataset": "dblp"}])
-        ('Continual learning on cora', 'Continual learning on cora and dblp')
-    """
-    names = list(dict.fromkeys(str(result["dataset"]) for result in results))
+def headline(results: Sequence[RunResult | Comparison]) -> str:
+    """Title of the page: few data sets are named, many are counted."""
+    names = list(dict.fromkeys(result.dataset for result in results))
     if len(names) > 3:
         return f"Continual learning on {len(names)} data sets"
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"Continual learning on {listed}"
 
 
-def lead(results: Sequence[Result], num_groups: int) -> str:
+def lead(num_runs: int, num_groups: int) -> str:
     """Sentence below the title."""
-    if len(results) == 1:
+    if num_runs == 1:
         return "One run: what it learned, what it kept, and what it cost."
-    text = f"{len(results)} runs: what each learned, what it kept, and what it cost."
+    text = f"{num_runs} runs: what each learned, what it kept, and what it cost."
     if num_groups > 1:
         text += f" They fall into {num_groups} settings; only runs of one setting share a chart."
     return text

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hpn.metrics import Summary
+from hpn.metrics import METRICS, Summary
 from hpn.report.format import count, decimal, is_number, spread
-from hpn.reproduction.claim_numbers import Case, Finding, Section, average, decide, read
+from hpn.reproduction.claim_numbers import Finding, average, decide, read
+from hpn.reproduction.results import CaseResult, Section
 
 MOST_RANGE = 2.0
 FEWEST_POINTS = 3
@@ -26,7 +27,7 @@ def extractors_govern(section: Section) -> Finding | None:
     numbers = _effect_text("AM", effect)
     if forgetting is not None:
         numbers += f" {_effect_text('FM', forgetting, signed=True)}"
-    rises = effect.most["mean"] > effect.fewest["mean"]
+    rises = effect.most.mean > effect.fewest.mean
     return decide(section, effect.by_extractors > effect.by_dim and rises, numbers)
 
 
@@ -40,7 +41,7 @@ class _Effect(NamedTuple):
     most: Summary
 
 
-def _effect(cases: Mapping[tuple[float, ...], Case], metric: str) -> _Effect | None:
+def _effect(cases: Mapping[tuple[float, ...], CaseResult], metric: str) -> _Effect | None:
     """``None`` unless the grid is full, with at least two rows and columns."""
     rows, columns = {key[0] for key in cases}, {key[1] for key in cases}
     scores = {key: read(case, metric) for key, case in cases.items()}
@@ -51,7 +52,7 @@ def _effect(cases: Mapping[tuple[float, ...], Case], metric: str) -> _Effect | N
     fewest, most = (average([score for key, score in grid.items() if key[0] == end]) for end in ends)
     if fewest is None or most is None:
         return None
-    means = {key: score["mean"] for key, score in grid.items()}
+    means = {key: score.mean for key, score in grid.items()}
     return _Effect(_share(means, 0), _share(means, 1), ends, fewest, most)
 
 
@@ -113,13 +114,13 @@ def threshold_is_best_between(section: Section) -> Finding | None:
     (here, best), (there, rest) = (max(part.items(), key=_by_mean) for part in (inside, outside))
     numbers = (
         f"The highest AM between {low:g} and {high:g} is {spread(best)} at t_A = {here:g}, "
-        f"outside {spread(rest)} at {there:g}; {decimal(best['mean'] - rest['mean'], 2, signed=True)}."
+        f"outside {spread(rest)} at {there:g}; {decimal(best.mean - rest.mean, 2, signed=True)}."
     )
-    return decide(section, best["mean"] >= rest["mean"], numbers)
+    return decide(section, best.mean >= rest.mean, numbers)
 
 
 def _by_mean(item: tuple[float, Summary]) -> float:
-    return item[1]["mean"]
+    return item[1].mean
 
 
 def prototypes_fall(section: Section) -> Finding | None:
@@ -127,7 +128,7 @@ def prototypes_fall(section: Section) -> Finding | None:
     from scipy.stats import spearmanr
 
     line = dict(sorted(_thresholds(section).items()))
-    found = [(case.get("prototypes") or {}).get("atomic") for case in line.values()]
+    found = [(case.prototypes or {}).get("atomic") for case in line.values()]
     counts = [number for number in found if is_number(number)]
     if len(counts) < FEWEST_POINTS or len(counts) < len(line):
         return None
@@ -140,27 +141,27 @@ def prototypes_fall(section: Section) -> Finding | None:
     return decide(section, rank <= FALLING, numbers)
 
 
-def _thresholds(section: Section) -> dict[float, Case]:
+def _thresholds(section: Section) -> dict[float, CaseResult]:
     return {key[0]: case for key, case in _sweep(section, "threshold_atomic").items()}
 
 
-def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], Case]:
+def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], CaseResult]:
     """Cases by the values of hyper-parameters; none if one of them failed."""
-    cases = [case for case in section["cases"] if all(is_number(case["case"].get(name)) for name in names)]
-    if any(case["error"] for case in cases):
+    cases = [case for case in section.cases if all(is_number(case.label.get(name)) for name in names)]
+    if any(case.error for case in cases):
         return {}
-    return {tuple(case["case"][name] for name in names): case for case in cases}
+    return {tuple(case.label[name] for name in names): case for case in cases}
 
 
-def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, str] | None:
+def _range(line: Mapping[float, CaseResult], metric: str, name: str) -> tuple[float, str] | None:
     """How far apart the means along a sweep lie, in number and words; ``None`` if a point is missing."""
     scores = {value: read(case, metric) for value, case in line.items()}
     known = {value: score for value, score in scores.items() if score}
     if len(known) < FEWEST_POINTS or len(known) < len(scores):
         return None
     (least, low), (most, high) = (choose(known.items(), key=_by_mean) for choose in (min, max))
-    width = high["mean"] - low["mean"]
-    signed = metric == "fm"
+    width = high.mean - low.mean
+    signed = METRICS[metric].is_signed
     text = (
         f"ranges over {decimal(width, 2)} points, from {spread(low, signed=signed)} at {name} = {least:g} "
         f"to {spread(high, signed=signed)} at {most:g}"
@@ -168,7 +169,7 @@ def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, s
     return width, text
 
 
-def _forgetting_range(line: Mapping[float, Case], name: str) -> str:
+def _forgetting_range(line: Mapping[float, CaseResult], name: str) -> str:
     found = _range(line, "fm", name)
     if found is None:
         return ""

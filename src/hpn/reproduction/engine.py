@@ -6,16 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.errors import ConfigError
 from hpn.experiment.compare.runs import run_cells
-from hpn.experiment.execute.cluster import open_cluster
-from hpn.experiment.execute.devices import choose_job_device
+from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.run.config import check_seeds
 from hpn.experiment.run.folder import make_folder, write_atomic
-from hpn.experiment.watch import BatchWatcher
+from hpn.experiment.watch import Watcher
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (
-    Content,
     add_sections,
     check_rows_fit,
     make_section,
@@ -25,10 +22,10 @@ from hpn.reproduction.content import (
 from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 from hpn.reproduction.pages import Page, render_page
 from hpn.reproduction.plan import make_plan
+from hpn.reproduction.results import SCHEMA, Content
 from hpn.reproduction.summary import render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
-SCHEMA = 1
 OUT = Path("docs/reproduction")
 
 
@@ -45,7 +42,7 @@ def reproduce(
     out: Path | str = OUT,
     data_root: Path | str | None = None,
     fresh: bool = False,
-    watcher: BatchWatcher | None = None,
+    watcher: Watcher | None = None,
 ) -> dict[str, Any]:
     """Run experiments of the paper and write a page about each, the paper's numbers beside ours.
 
@@ -78,9 +75,8 @@ def reproduce(
         DataError: If data that was asked for cannot be loaded.
     """
     experiments = choose_experiments([names] if isinstance(names, str) else names)
-    if workers < 1:
-        raise ConfigError(f"jobs must be at least 1, got {workers}")
     device = choose_job_device(device, ray=ray)
+    executor = open_executor(workers, ray, device)
     folder, root = Path(out), Path(data_root) if data_root else None
     contents = read_contents(folder)
     plan = make_plan(
@@ -95,10 +91,9 @@ def reproduce(
     if only is not None:
         check_rows_fit(contents, plan.sections)
     make_folder(folder)
-    with open_cluster(ray, device) as cluster:
+    with executor:
         if plan.cells:
-            watcher = watcher or BatchWatcher()
-            run_cells(plan.cells, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher)
+            run_cells(plan.cells, executor, fresh=fresh, watcher=watcher or Watcher())
     for experiment in experiments:
         sections = [make_section(part) for part in plan.sections if part.experiment is experiment]
         if not sections and experiment.name not in contents:

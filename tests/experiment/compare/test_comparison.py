@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import hpn
@@ -15,18 +16,16 @@ from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare import cells as comparison_cells
 from hpn.experiment.compare import table as comparison_module
 from hpn.experiment.compare.cells import Cell, choose_cells, resolve_cells
+from hpn.experiment.compare.result import Comparison, load_comparison
 from hpn.experiment.compare.table import compare
-from hpn.experiment.execute import graphs as graphs_module
-from hpn.experiment.execute import jobs as jobs_module
-from hpn.experiment.execute.graphs import graphs
-from hpn.experiment.execute.jobs import Batch, Job, JobEnd, run_job
-from hpn.experiment.execute.local import WorkerError
 from hpn.experiment.published import Spread, published_cell
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.folder import open_run_folder
-from hpn.experiment.run.runner import run
-from hpn.experiment.watch import BatchProgress, BatchWatcher
+from hpn.experiment.run.result import load_result
+from hpn.experiment.run.runner import Job, run
+from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import LEARNERS, Learner
+from hpn.metrics import METRICS
 from hpn.params import declared_params
 
 DATA = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
@@ -34,41 +33,65 @@ SETTINGS = {**DATA, "finetune.epochs": 3}
 METHODS = "finetune:gcn,ncm"
 
 
-def quick(runs: Path, **changes: Any) -> dict[str, Any]:
+def quick(runs: Path, **changes: Any) -> Comparison:
     return compare("synthetic", **{"methods": METHODS, "settings": SETTINGS, "runs": runs, **changes})
 
 
-def scores(comparison: dict[str, Any]) -> list[Any]:
-    kept = ("name", "am", "fm", "ars", "parameters", "stored", "error")
-    return [[row[key] for key in kept] for row in comparison["rows"]]
+def scores(comparison: Comparison) -> list[Any]:
+    return [[row.name, row.metrics, row.parameters, row.stored, row.error] for row in comparison.rows]
 
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the jobs that ran, in this process."""
     names: list[str] = []
+    work = Job.run
 
-    def count(job: Job) -> JobEnd:
+    def count(job: Job, *args: Any) -> Any:
         names.append(str(job))
-        return run_job(job)
+        return work(job, *args)
 
-    monkeypatch.setattr(jobs_module, "run_job", count)
+    monkeypatch.setattr(Job, "run", count)
     return names
 
 
 def test_the_table(tmp_path: Path) -> None:
     comparison = quick(tmp_path, seeds=2)
-    assert json.loads((Path(comparison["out"]) / "comparison.json").read_text()) == comparison
-    assert Path(comparison["out"]).parent == tmp_path
-    assert comparison["seeds"] == [0, 1]
-    assert [row["name"] for row in comparison["rows"]] == ["finetune-gcn", "ncm"]
-    for row in comparison["rows"]:
-        result = json.loads((Path(row["run"]) / "result.json").read_text())
-        for key in ("am", "fm", "ars", "parameters", "stored", "prototypes", "recipe"):
-            assert row[key] == result.get(key)
-        assert row["seconds"]["fit"] == pytest.approx(result["seconds"]["fit"] / 2)
-        assert (row["error"], row["published"], row["difference"]) == (None, None, None)
-    assert comparison["published_parameters"]["values"] == {"finetune-gcn": 2336}
+    assert load_comparison(Path(comparison.out)) == comparison
+    assert Path(comparison.out).parent == tmp_path
+    written = json.loads((Path(comparison.out) / "comparison.json").read_text())
+    assert written == json.loads(json.dumps(comparison.to_json()))
+    assert {"am", "fm", "ars", *METRICS} <= set(written["rows"][0])
+    assert (comparison.seeds, comparison.stream, written["schema"]) == ([0, 1], "tasks", 1)
+    assert [row.name for row in comparison.rows] == ["finetune-gcn", "ncm"]
+    for row in comparison.rows:
+        result = load_result(Path(row.run))
+        assert row.metrics == result.metrics
+        for key in ("parameters", "stored", "prototypes", "recipe"):
+            assert getattr(row, key) == getattr(result, key)
+        assert row.seconds is not None
+        assert row.seconds.fit == pytest.approx(result.seconds.fit / 2)
+        assert (row.error, row.published, row.difference) == (None, None, None)
+    assert comparison.published_parameters.values == {"finetune-gcn": 2336}
+
+
+def test_joint_training_is_the_reference_for_intransigence(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "joint.epochs": 3}
+    table = quick(
+        tmp_path, methods="finetune,joint:gat,joint:gcn,ncm", backbones="gcn,gin", settings=settings
+    )
+    rows = {row.name: row for row in table.rows}
+    found = {name: row.metrics["intransigence"] for name, row in rows.items()}
+    assert {name for name, value in found.items() if value} == {"finetune-gcn", "ncm"}, "none with gin"
+    reference = load_result(Path(rows["joint-gcn"].run))
+    for name, choices in (
+        ("finetune-gcn", {"method": "finetune", "settings": {**DATA, "epochs": 3}}),
+        ("ncm", {"method": "ncm", "settings": DATA}),
+    ):
+        alone = run("synthetic", **choices, reference=reference.out, out=tmp_path / f"alone-{name}")
+        assert alone.metrics["intransigence"] == found[name]
+    again = quick(tmp_path, methods="ncm", settings=DATA)
+    assert again.rows[0].metrics["intransigence"] is None, "results of runs do not change"
 
 
 def test_a_finished_seed_is_not_run_again(tmp_path: Path, ran: list[str]) -> None:
@@ -92,14 +115,17 @@ def test_runs_and_comparisons_share_their_folders(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     alone = run("synthetic", method="finetune", backbone="gcn", settings={**DATA, "epochs": 3}, seeds=2)
-    before = (Path(alone["out"]) / "result.json").read_bytes()
-    row = quick(Path("runs"), seeds=2)["rows"][0]
+    before = (Path(alone.out) / "result.json").read_bytes()
+    ran.clear()
+    row = quick(Path("runs"), seeds=2).rows[0]
     assert ran == ["ncm seed 0", "ncm seed 1"]
-    assert (row["run"], row["am"]) == (alone["out"], alone["am"])
-    assert (Path(alone["out"]) / "result.json").read_bytes() == before, "nothing new, nothing written"
+    assert (row.run, row.metrics) == (alone.out, alone.metrics)
+    assert (Path(alone.out) / "result.json").read_bytes() == before, "nothing new, nothing written"
+    learned = Path("runs").glob("*-ncm-*/seed-*/log.jsonl")
+    times = {path: path.stat().st_mtime_ns for path in learned}
     again = run("synthetic", method="ncm", settings=DATA, seeds=2)
-    assert again["am"]["values"] == quick(Path("runs"), seeds=2)["rows"][1]["am"]["values"]
-    assert len(ran) == 2
+    assert again.metrics == quick(Path("runs"), seeds=2).rows[1].metrics
+    assert {path: path.stat().st_mtime_ns for path in times} == times, "and nothing learned again"
 
 
 @pytest.mark.parametrize("use_recipes", [True, False])
@@ -186,7 +212,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, ran: list[str]) -> None:
 
 def test_a_cell_that_fails_does_not_take_the_others_with_it(tmp_path: Path, ran: list[str]) -> None:
     first = quick(tmp_path, methods="finetune,ncm", backbones="gcn,gin")
-    gcn, gin, ncm = (Path(row["run"]) for row in first["rows"])
+    gcn, gin, ncm = (Path(row.run) for row in first.rows)
     for folder in (gcn, gin):
         (folder / "seed-0" / "result.json").unlink()
     (gcn / "seed-0" / "checkpoint.json").write_text("{")
@@ -195,33 +221,33 @@ def test_a_cell_that_fails_does_not_take_the_others_with_it(tmp_path: Path, ran:
     (gin / "seed-0" / "log.jsonl").mkdir()
     (ncm / "seed-0" / "result.json").write_text("{}")
     again = quick(tmp_path, methods="finetune,ncm,probe", backbones="gcn,gin")
-    errors = {row["name"]: row["error"] for row in again["rows"]}
+    errors = {row.name: row.error for row in again.rows}
     assert "is damaged (it is not JSON)" in errors["finetune-gcn"]
     assert errors["finetune-gin"].startswith("IsADirectoryError: ")
-    assert errors["ncm"] == "KeyError: 'matrix'"
+    assert "result.json is damaged (seed: field required)" in errors["ncm"]
     assert errors["probe"] is None
-    assert [row["am"] is None for row in again["rows"]] == [True, True, False, True]
+    assert [row.metrics["am"] is None for row in again.rows] == [True, True, False, True]
     (gin / "seed-0" / "log.jsonl").rmdir()
-    mended = quick(tmp_path, methods="finetune:gin")
-    assert scores(mended) == scores(first)[1:2]
+    fixed = quick(tmp_path, methods="finetune:gin")
+    assert scores(fixed) == scores(first)[1:2]
 
 
-def test_a_folder_in_use_fails_alone_and_folders_are_given_back(tmp_path: Path) -> None:
+def test_a_folder_in_use_fails_alone_and_folders_are_released(tmp_path: Path) -> None:
     first = quick(tmp_path)
     config = resolve_config("synthetic", method="ncm", settings=DATA)[0]
-    with open_run_folder(Path(first["rows"][1]["run"]), config):
-        errors = [row["error"] for row in quick(tmp_path)["rows"]]
+    with open_run_folder(Path(first.rows[1].run), config):
+        errors = [row.error for row in quick(tmp_path).rows]
     assert errors[0] is None
     assert "in use by another run" in errors[1]
     assert quick(tmp_path) == first
 
 
-def test_interrupted_it_goes_on(tmp_path: Path, ran: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_it_resumes(tmp_path: Path, ran: list[str]) -> None:
     whole = quick(tmp_path / "whole", seeds=2)
     ran.clear()
 
-    class Stop(BatchWatcher):
-        def moved(self, progress: BatchProgress) -> None:
+    class Stop(Watcher):
+        def jobs_moved(self, progress: JobsProgress) -> None:
             if progress.done == 3:
                 raise KeyboardInterrupt
 
@@ -231,11 +257,10 @@ def test_interrupted_it_goes_on(tmp_path: Path, ran: list[str], monkeypatch: pyt
     assert not list((tmp_path / "broken").glob("*/comparison.json"))
     assert scores(quick(tmp_path / "broken", seeds=2)) == scores(whole)
     assert len(ran) == 4
-    assert not graphs, "the graph is not kept"
 
 
 @pytest.mark.slow
-def test_killed_with_two_workers_it_goes_on_and_gives_what_one_worker_gives(tmp_path: Path) -> None:
+def test_killed_with_two_workers_it_leaves_none_and_resumes_to_what_one_worker_gives(tmp_path: Path) -> None:
     settings = {**DATA, "hpn.preset": "paper", "hpn.epochs": 40}
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     words = [sys.executable, "-m", "hpn", "compare", "synthetic", "--methods", "hpn,ncm", "--seeds", "2"]
@@ -244,79 +269,14 @@ def test_killed_with_two_workers_it_goes_on_and_gives_what_one_worker_gives(tmp_
     while not list((tmp_path / "two").glob("*/seed-*/checkpoint.json")):
         assert killed.poll() is None
         time.sleep(0.02)
+    children = psutil.Process(killed.pid).children(recursive=True)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
+    assert len(children) >= 2
+    assert psutil.wait_procs(children, timeout=60)[1] == []
     choices = {"methods": "hpn,ncm", "settings": settings, "seeds": 2}
     resumed = quick(tmp_path / "two", workers=2, **choices)
     assert scores(resumed) == scores(quick(tmp_path / "one", **choices))
-
-
-def test_a_killed_worker_costs_what_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    configs, _ = resolve_cells("synthetic", [Cell("ncm", None)], settings=DATA)
-    jobs = [Job(configs[0], seed, Path(f"seed-{seed}"), None) for seed in range(6)]
-    rounds: list[list[int]] = []
-
-    def fake(function: Any, given: list[Job], *, workers: int, on_done: Any) -> None:
-        rounds.append([job.seed for job in given])
-        on_done(1, JobEnd(None, 1.0))
-        if len(rounds) == 1:
-            raise WorkerError("a worker process ended")
-        for index in {*range(len(given))} - {1}:
-            on_done(index, JobEnd(None, 1.0))
-
-    monkeypatch.setattr(jobs_module, "run_parallel", fake)
-    seen: list[BatchProgress] = []
-    watcher = BatchWatcher()
-    monkeypatch.setattr(watcher, "moved", seen.append)
-    ended: dict[int, str | None] = {}
-    batch = Batch(jobs, workers=2, total=8, watcher=watcher)
-    batch.run(lambda job, error: ended.update({job.seed: error}))
-    assert rounds == [[0, 1, 2, 3, 4, 5], [3, 4, 5]]
-    assert {seed for seed, error in ended.items() if error} == {0, 2}
-    assert [progress.done for progress in seen] == [2, 3, 4, 5, 6, 7, 8]
-    assert seen[0].running == ("ncm seed 0", "ncm seed 1")
-    assert seen[1].running == ("ncm seed 0", "ncm seed 2")
-    assert seen[-1].remaining == 0
-    assert seen[2].error == "a worker process ended"
-
-
-def test_long_jobs_come_first(tmp_path: Path, ran: list[str]) -> None:
-    settings = {**DATA, "finetune.epochs": 2, "joint.epochs": 2}
-    settings |= {"hpn.preset": "paper", "hpn.epochs": 1, "hpn.batch_size": 4000}
-    quick(tmp_path, methods="finetune:gcn,finetune:gat,joint:gat,hpn", settings=settings)
-    assert ran == ["joint gat seed 0", "finetune gat seed 0", "finetune gcn seed 0", "hpn seed 0"]
-
-
-def test_remarks_of_learners_do_not_run_through_the_progress(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    settings = {"preset": "paper", "num_extractors": 1, "epochs": 1}
-    quick(
-        tmp_path, methods="hpn", settings={**DATA, **{f"hpn.{key}": value for key, value in settings.items()}}
-    )
-    assert not caplog.records
-    run("synthetic", settings={**DATA, **settings}, out=tmp_path / "alone")
-    assert "shares the extractors of earlier tasks" in caplog.text, "a run by itself says it"
-
-
-def test_a_process_loads_the_graph_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loads: list[str] = []
-
-    def counting(dataset: str, data_root: Path | None) -> Any:
-        loads.append(dataset)
-        return find(dataset, data_root)
-
-    find = graphs_module.find_loader
-    monkeypatch.setattr(graphs_module, "find_loader", counting)
-    quick(tmp_path, seeds=2)
-    assert loads == [], "this process has it"
-    configs, _ = resolve_cells("synthetic", choose_cells(METHODS), settings=SETTINGS)
-    for config in configs:
-        folder = tmp_path / config.method
-        folder.mkdir()
-        assert run_job(Job(config, 0, folder, None)).error is None
-    graphs.clear()
-    assert loads == ["synthetic"]
 
 
 def test_the_papers_numbers_stand_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,11 +294,12 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(comparison_module, "plan_tasks", own_order)
     beside = quick(tmp_path, tasks="3,2;1,0")
-    assert beside["note"] is None
-    ours, other = beside["rows"]
-    assert ours["published"] == {"am": {"mean": 63.5, "std": 1.9}, "fm": {"mean": -42.3, "std": 0.4}}
-    assert ours["difference"] == ours["am"]["mean"] - 63.5
-    assert (other["published"], other["difference"]) == (None, None)
+    assert beside.note is None
+    ours, other = beside.rows
+    assert ours.published == cell
+    assert ours.published.am == Spread(63.5, 1.9)
+    assert ours.difference == ours.metrics["am"].mean - 63.5
+    assert (other.published, other.difference) == (None, None)
     for protocol, why in (
         ({"tasks": "0,1;2,3"}, "own tasks in its own order"),
         ({"tasks": "3,2;1,0", "edges": "seen"}, "edges within a task"),
@@ -349,32 +310,45 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path, monkeypatch: pytes
         ),
     ):
         without = quick(tmp_path, **protocol)
-        assert why in without["note"]
-        assert all(row["published"] is None for row in without["rows"])
-    assert isinstance(cell.am, Spread)
+        assert why in (without.note or "")
+        assert all(row.published is None for row in without.rows)
 
 
 def test_the_command_repeats_it_and_its_folder_depends_on_the_protocol(tmp_path: Path) -> None:
     first = quick(tmp_path, seeds=[3], use_recipes=False)
-    assert first["command"] == (
+    assert first.command == (
         "hpn compare synthetic --methods finetune:gcn,ncm --scenario task --edges within --evaluate oracle "
         "--tasks '{}' --seed 3 --set data.num_nodes=120 --set data.num_links=400 --set data.num_classes=4 "
-        "--set finetune.epochs=3 --no-recipe".format(";".join(",".join(map(str, t)) for t in first["tasks"]))
+        "--set finetune.epochs=3 --no-recipe".format(";".join(",".join(map(str, t)) for t in first.tasks))
     )
     ncm = {"methods": "ncm", "settings": DATA}
-    assert quick(tmp_path, **ncm)["out"] == first["out"]
-    assert quick(tmp_path, **ncm, edges="seen")["out"] != first["out"]
-    assert quick(tmp_path, **ncm, out=tmp_path / "here")["out"] == str(tmp_path / "here")
+    assert quick(tmp_path, **ncm).out == first.out
+    assert quick(tmp_path, **ncm, edges="seen").out != first.out
+    assert quick(tmp_path, **ncm, out=tmp_path / "here").out == str(tmp_path / "here")
 
 
 def test_a_cluster_gives_the_table_of_this_machine(tmp_path: Path, fake: Any) -> None:
     here, there = quick(tmp_path / "here"), quick(tmp_path / "there", ray="local")
     assert scores(there) == scores(here)
     assert len(fake.begun) == 2
-    assert there["command"] == here["command"], "where it ran is no part of what was run"
+    assert there.command == here.command, "where it ran is no part of what was run"
 
 
 @pytest.mark.slow
 def test_a_real_cluster_gives_the_table_of_this_machine(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     assert scores(quick(tmp_path / "there", ray="local")) == scores(quick(tmp_path / "here"))
+
+
+def test_a_stream_by_time_leaves_out_methods_that_need_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEARNERS["ncm"], "needs_tasks", True)
+    assert Cell("ncm", None) in choose_cells("all")
+    assert Cell("ncm", None) not in choose_cells("all", stream="time")
+    assert Cell("ridge", None) in choose_cells("all", stream="time")
+    with pytest.raises(ConfigError, match="ncm needs tasks, which --stream time does not have"):
+        quick(tmp_path / "runs", methods="ncm", settings=DATA, stream="time")
+    with pytest.raises(ConfigError, match="unknown stream 'tme'; did you mean 'time'"):
+        quick(tmp_path / "runs", stream="tme")
+    assert not (tmp_path / "runs").exists()

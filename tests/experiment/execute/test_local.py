@@ -1,9 +1,7 @@
-"""The jobs are strings for ``eval``: a worker process can import that, whatever runs the tests."""
-
 from __future__ import annotations
 
+import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,15 +9,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
-from hpn.errors import ConfigError
-from hpn.experiment.execute.local import WorkerError, Workers, _pickled_error, default_workers, run_parallel
+from hpn.experiment.execute.jobs import Executor, JobEnd
+from hpn.experiment.execute.local import LocalExecutor
 
 PROGRAM = """
 import signal, sys
-from hpn.experiment.execute.local import run_parallel
+sys.path.insert(0, sys.argv[1])
+from eval_jobs import make_jobs
+from hpn.experiment.execute.local import LocalExecutor
 
 class Interrupted(BaseException): ...
 
@@ -27,113 +28,133 @@ def interrupt(*_):
     raise Interrupted
 
 signal.signal(signal.SIGINT, interrupt)
-here = "__import__('pathlib').Path(%r, str(__import__('os').getpid())).touch()" % sys.argv[1]
-print("go", flush=True)
+code = "(Path(%r, str(os.getpid())).touch(), time.sleep(600))" % sys.argv[2]
 try:
-    run_parallel(eval, ["(%s, __import__('time').sleep(600))" % here] * 3, workers=2, on_done=print)
+    with LocalExecutor(2) as executor:
+        print("go", flush=True)
+        print(list(executor.run(make_jobs(code, code, code))))
 except Interrupted:
     print("interrupted")
 """
 
 
-def collect(jobs: list[str], workers: int) -> list[Any]:
-    results: dict[int, Any] = {}
-    run_parallel(eval, jobs, workers=workers, on_done=results.__setitem__)
-    return [results[index] for index in range(len(jobs))]
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    import eval_jobs
+
+    return eval_jobs.make_jobs
 
 
-def test_workers_give_the_results_of_one_process_are_numbered_stay_and_end_when_a_job_fails() -> None:
-    jobs = [f"{number} ** 2" for number in range(7)]
-    who = "(__import__('os').getpid(), __import__('torch').get_num_threads())"
-    number = "__import__('hpn.experiment.execute.local').experiment.execute.local.worker_number()"
-    wrong = "exec('from hpn.errors import ConfigError; raise ConfigError(\"no such thing\")')"
-    results: dict[int, Any] = {}
-    workers: set[tuple[int, int]] = set()
-    numbers: set[int] = set()
-    start = time.monotonic()
-    with Workers(2) as pool:
-        pool.run(eval, jobs, on_done=results.__setitem__)
-        assert [results[index] for index in range(7)] == collect(jobs, 1) == [i**2 for i in range(7)]
-        for _ in range(2):
-            pool.run(eval, [who] * 4, on_done=lambda _, answer: workers.add(answer))
-        assert 1 <= len(workers) <= 2
-        assert os.getpid() not in {pid for pid, _ in workers}
-        assert {threads for _, threads in workers} == {1}
-        slowly = f"(__import__('time').sleep(0.2), {number})[1]"
-        pool.run(eval, [slowly] * 4, on_done=lambda _, answer: numbers.add(answer))
-        assert numbers == {0, 1}
-        assert collect([number], 1) == [0]
-        with pytest.raises(ConfigError, match="no such thing") as error:
-            pool.run(eval, ["__import__('time').sleep(600)", wrong], on_done=lambda *_: None)
-        assert "in a worker process" in str(error.value.__cause__)
-        assert not any(alive(pid) for pid, _ in workers)
-    assert time.monotonic() - start < 120
+def values(executor: Executor, jobs: list[Any]) -> list[Any]:
+    ends = dict(executor.run(jobs))
+    assert [end.error for end in ends.values()] == [None] * len(jobs)
+    return [ends[index].value for index in range(len(jobs))]
 
 
-def test_threads_are_as_before() -> None:
+def test_workers_give_the_results_of_one_process_and_stay_until_the_block_ends(jobs: Any) -> None:
+    codes = [f"({number} ** 2, graph.fingerprint(), job.seed)" for number in range(5)]
+    who = "(time.sleep(0.2), os.getpid(), torch.get_num_threads(), os.environ['OMP_NUM_THREADS'])[1:]"
+    with LocalExecutor(2) as pool, LocalExecutor(1) as alone:
+        assert values(pool, jobs(*codes)) == values(alone, jobs(*codes))
+        workers = {*values(pool, jobs(*[who] * 4)), *values(pool, jobs(*[who] * 4))}
+        assert len(workers) == 2
+        assert {(threads, limit) for _, threads, limit in workers} == {(1, "1")}
+        pids = {pid for pid, *_ in workers}
+        assert all(psutil.pid_exists(pid) for pid in pids)
+        assert os.getpid() not in pids
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_one_worker_is_this_process_with_one_thread(jobs: Any) -> None:
     torch.set_num_threads(2)
     try:
-        assert collect(["__import__('torch').get_num_threads()"], 1) == [1]
+        code = "(os.getpid(), torch.get_num_threads())"
+        assert values(LocalExecutor(1), jobs(code)) == [(os.getpid(), 1)]
+        assert values(LocalExecutor(4), jobs(code)) == [(os.getpid(), 1)], "one job needs no worker"
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+    assert list(LocalExecutor(4).run([])) == []
 
 
-def test_no_jobs_no_processes() -> None:
-    run_parallel(eval, [], workers=4, on_done=lambda *_: pytest.fail("nothing to do"))
+def test_a_worker_that_dies_fails_what_is_under_way_and_the_others_run(jobs: Any, tmp_path: Path) -> None:
+    waits = f"[time.sleep(0.02) for _ in iter(Path({str(tmp_path / 'x')!r}).exists, True)]"
+    dies = f"(Path({str(tmp_path / 'x')!r}).touch(), time.sleep(0.5), os._exit(7))"
+    with LocalExecutor(2) as pool:
+        ends = dict(pool.run(jobs("1", "1 / 0", dies, f"({waits}, time.sleep(600))", "4", "5")))
+    assert sorted(ends) == [0, 1, 2, 3, 4, 5]
+    assert [ends[index].value for index in (0, 4, 5)] == [1, 4, 5]
+    assert (ends[1].error, ends[1].is_numerical) == ("ZeroDivisionError: division by zero", True)
+    for index in (2, 3):
+        assert "a worker process was killed" in (ends[index].error or "")
 
 
-def test_a_worker_that_dies_is_named() -> None:
-    with pytest.raises(WorkerError, match=r"without an answer \(exit code 7\)"), Workers(2) as pool:
-        pool.run(eval, ["__import__('os')._exit(7)"], on_done=lambda *_: None)
-
-
-def test_errors_that_cannot_be_pickled_are_told_in_words() -> None:
-    class Local(Exception): ...
-
-    index, result, error, _ = pickle.loads(_pickled_error(3, Local("why")))
-    assert (index, result, str(error)) == (3, None, "Local: why")
+def test_jobs_that_are_not_waited_for_end_with_their_workers(jobs: Any, tmp_path: Path) -> None:
+    code = f"(Path({str(tmp_path)!r}, str(os.getpid())).touch(), time.sleep(600))"
+    pool = LocalExecutor(2)
+    with pool, contextlib.closing(pool.run(jobs("1", code, code))) as ends:
+        next(ends)
+        wait_for_files(tmp_path, 2)
+    assert not any(is_alive(int(path.name)) for path in tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
-def test_the_end_of_the_parent_is_the_end_of_the_workers(tmp_path: Path, kind: signal.Signals) -> None:
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+@pytest.mark.parametrize(
+    ("kind", "is_begun"), [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
+)
+def test_the_end_of_the_parent_is_the_end_of_the_workers(
+    tmp_path: Path, kind: signal.Signals, is_begun: bool
+) -> None:
     parent = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert parent.stdout is not None
     assert parent.stdout.readline() == "go\n"
-    pids = []
-    if kind is signal.SIGINT:
-        time.sleep(0.5)  # the workers are about to import
-        os.killpg(parent.pid, kind)  # as a terminal does: everybody is told
+    if is_begun:
+        wait_for_files(tmp_path, 2)
     else:
-        pids = wait_for_files(tmp_path, 2, parent)
+        time.sleep(0.7)  # the workers are about to import
+    children = psutil.Process(parent.pid).children(recursive=True)
+    if kind is signal.SIGINT:
+        os.killpg(parent.pid, kind)  # as a terminal does: every process gets it
+    else:
         parent.send_signal(kind)
-    out, err = parent.communicate(timeout=30)  # until everybody has closed the pipes
-    assert (out, err) == ("interrupted\n" if kind is signal.SIGINT else "", "")
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids):
-        assert time.monotonic() < deadline, "a worker outlived its parent"
-        time.sleep(0.02)
+    out, err = parent.communicate(timeout=60)  # until all have closed the pipes
+    if kind is signal.SIGINT:
+        assert (out, err) == ("interrupted\n", "")
+    assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
-def test_default_workers() -> None:
-    assert 1 <= default_workers() <= (os.cpu_count() or 1)
+def test_jobs_take_turns_at_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hpn.experiment.execute.local import _in_turn
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [_in_turn("cuda", index) for index in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert (_in_turn("cpu", 1), _in_turn("cuda:1", 0)) == ("cpu", "cuda:1")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert _in_turn("cuda", 1) == "cuda"
 
 
-def wait_for_files(folder: Path, count: int, process: subprocess.Popen[str]) -> list[int]:
-    while len(found := list(folder.iterdir())) < count:
-        assert process.poll() is None, process.communicate()
+def test_a_seed_that_had_ended_is_not_lost_with_a_worker(tmp_path: Path, jobs: Any) -> None:
+    from hpn.experiment.execute.local import _lost
+
+    (job,) = jobs("1", folder=tmp_path)
+    assert "killed" in (_lost(job, ChildProcessError()).error or "")
+    (tmp_path / "result.json").touch()
+    assert _lost(job, ChildProcessError()) == JobEnd()
+
+
+def wait_for_files(folder: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(list(folder.iterdir())) < count:
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    return [int(path.name) for path in found]
 
 
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

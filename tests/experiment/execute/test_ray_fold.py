@@ -16,7 +16,7 @@ import torch
 from hpn.datasets.store import open_store, write_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.errors import ConfigError
-from hpn.experiment.execute.cluster import Cluster
+from hpn.experiment.execute.ray import RayExecutor
 from hpn.experiment.execute.ray_fold import Packed, RayParts, fold_on
 from hpn.experiment.run.runner import run
 from hpn.learners import HPN
@@ -111,7 +111,7 @@ def test_two_workers_one_of_which_is_killed_give_the_same_bits(store: Path) -> N
                         return
             time.sleep(0.01)
 
-    with Cluster("local", num_cpus=2) as cluster, using(RayParts(cluster)):
+    with RayExecutor("local", num_cpus=2) as cluster, using(RayParts(cluster)):
         killer = threading.Thread(target=kill_one)
         killer.start()
         for index in range(len(stream)):

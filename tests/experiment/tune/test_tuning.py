@@ -1,27 +1,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from hpn.display import print_tuned
+from hpn.display.progress import LiveProgress
 from hpn.errors import ConfigError, RunFolderError
 from hpn.evaluation import evaluate
+from hpn.experiment.execute.jobs import WorkerError
 from hpn.experiment.published import Spread
 from hpn.experiment.recipes import read_recipe
-from hpn.experiment.run.runner import run
-from hpn.experiment.tune import trial_loop as search_module
+from hpn.experiment.run.runner import Job, run
 from hpn.experiment.tune.plan import make_plan
-from hpn.experiment.tune.progress import TuneProgress, TuneWatcher
-from hpn.experiment.tune.trials import Evaluation, Job, TrialBook, evaluate_job
+from hpn.experiment.tune.result import TuneResult
+from hpn.experiment.tune.trials import Evaluation, TrialBook
 from hpn.experiment.tune.tuning import tune
+from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import NCM
 from hpn.params import LogRange, OneOf
-from hpn.progress import LiveTuning
 from hpn.streams import TaskStream
 
 SPACE = {"max_hops": OneOf(0, 1, 2, 3), "temperature": LogRange(0.01, 1.0)}
@@ -34,7 +35,7 @@ def _space(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NCM, "search_space", SPACE)
 
 
-def quick(out: Path, **changes: Any) -> dict[str, Any]:
+def quick(out: Path, **changes: Any) -> TuneResult:
     settings = {**DATA, **changes.pop("settings", {})}
     plain = {"method": "ncm", "trials": 8, "seeds": 2, "final_seeds": 2, "out": out, "settings": settings}
     return tune("synthetic", **{**plain, **changes})
@@ -42,6 +43,8 @@ def quick(out: Path, **changes: Any) -> dict[str, Any]:
 
 def numbers(value: Any) -> Any:
     """A result without times and paths."""
+    if isinstance(value, TuneResult):
+        value = value.to_json()
     if isinstance(value, dict):
         return {key: numbers(entry) for key, entry in value.items() if key not in TIMES}
     return [numbers(entry) for entry in value] if isinstance(value, list) else value
@@ -53,25 +56,28 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def test_the_best_by_validation_is_tested_and_written_down(tmp_path: Path) -> None:
     tuned = quick(tmp_path / "tune", recipe_out=tmp_path / "copy" / "ncm.yaml")
-    means = [trial["am"]["mean"] for trial in tuned["trials"]]
+    means = [trial.am.mean for trial in tuned.trials if trial.am]
     assert len(means) == 8
-    assert tuned["best"] == (means.index(max(means)) if max(means) - means[0] > tuned["noise"] else 0)
-    assert tuned["validation_am"]["mean"] == means[tuned["best"]]
-    assert tuned["trials"][0]["settings"] == {"max_hops": 3, "temperature": 0.1}, "the defaults"
+    assert tuned.best == (means.index(max(means)) if max(means) - means[0] > tuned.noise else 0)
+    assert tuned.validation_am is not None
+    assert tuned.validation_am.mean == means[tuned.best]
+    assert tuned.trials[0].settings == {"max_hops": 3, "temperature": 0.1}, "the defaults"
     recipe = read_recipe(tmp_path / "tune" / "recipe.yaml")
     assert recipe == read_recipe(tmp_path / "copy" / "ncm.yaml")
     assert (recipe.dataset, recipe.method, recipe.backbone, recipe.scenario) == (
         *("synthetic", "ncm", None, "task"),
     )
-    assert recipe.settings == tuned["settings"] == tuned["trials"][tuned["best"]]["settings"]
+    assert recipe.settings == tuned.settings == tuned.trials[tuned.best].settings
     assert recipe.published is None
     assert recipe.chosen is not None
     assert (recipe.chosen.trials, recipe.chosen.seeds) == (8, [0, 1])
     assert recipe.chosen.protocol["tasks"] == "0,1;2,3;4,5"
     assert recipe.ours is not None
-    assert recipe.ours.am.mean == pytest.approx(tuned["result"]["am"]["mean"], abs=1e-4)
-    assert recipe.ours.command == tuned["result"]["command"]
-    assert json.loads((tmp_path / "tune" / "result.json").read_text()) == tuned
+    assert recipe.ours.am.mean == pytest.approx(tuned.result.metrics["am"].mean, abs=1e-4)
+    assert recipe.ours.command == tuned.result.command
+    assert json.loads((tmp_path / "tune" / "result.json").read_text()) == json.loads(
+        json.dumps(tuned.to_json())
+    )
     again = run(
         *("synthetic",),
         method="ncm",
@@ -80,16 +86,16 @@ def test_the_best_by_validation_is_tested_and_written_down(tmp_path: Path) -> No
         recipe=tmp_path / "tune" / "recipe.yaml",
         out=tmp_path / "run",
     )
-    assert again["matrices"] == tuned["result"]["matrices"]
+    assert again.matrices == tuned.result.matrices
 
 
-class Break(TuneWatcher):
+class Break(Watcher):
     """Stops the search at a chosen moment, as a crash would."""
 
     def __init__(self, at: int) -> None:
         self.left = at
 
-    def moved(self, progress: TuneProgress) -> None:
+    def jobs_moved(self, progress: JobsProgress) -> None:
         self.left -= 1
         if self.left == 0:
             raise KeyboardInterrupt
@@ -142,16 +148,13 @@ def test_a_finished_search_gives_its_result_again_and_may_get_more(
 ) -> None:
     first = quick(tmp_path)
     more = quick(tmp_path, trials=13, final_seeds=3)
-    assert [trial["settings"] for trial in more["trials"][:8]] == [
-        trial["settings"] for trial in first["trials"]
-    ]
+    assert [trial.settings for trial in more.trials[:8]] == [trial.settings for trial in first.trials]
     assert len(lines(tmp_path)) == 13 * 2
 
-    def never(job: Job) -> Any:
+    def never(*_: Any) -> Any:
         pytest.fail("nothing is left to do")
 
-    monkeypatch.setattr(search_module, "evaluate_job", never)
-    monkeypatch.setattr(search_module, "run_job", never)
+    monkeypatch.setattr("hpn.experiment.execute.local.run_job", never)
     assert quick(tmp_path) == first
 
 
@@ -167,30 +170,30 @@ def test_a_folder_is_bound_to_its_search(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="kind: tune there"):
         run("synthetic", method="ncm", settings=DATA, out=tmp_path)
     tuned = quick(tmp_path, trials=1, seeds=1, fresh=True)
-    assert (tuned["seeds"], len(lines(tmp_path))) == ([0], 1)
+    assert (tuned.seeds, len(lines(tmp_path))) == ([0], 1)
 
 
 def test_what_is_set_is_not_searched_but_in_the_recipe(tmp_path: Path) -> None:
     tuned = quick(tmp_path, settings={"temperature": "0.5", "normalization": "row"}, trials=20)
-    assert [trial["settings"] for trial in tuned["trials"]] == [{"max_hops": hops} for hops in (3, 0, 1, 2)]
-    assert tuned["settings"].keys() == {"max_hops", "temperature", "normalization"}
-    assert tuned["result"]["params"]["temperature"] == 0.5
-    assert "--set temperature=0.5" in tuned["command"]
-    assert "--set data.num_nodes=150" in tuned["command"]
+    assert [trial.settings for trial in tuned.trials] == [{"max_hops": hops} for hops in (3, 0, 1, 2)]
+    assert tuned.settings.keys() == {"max_hops", "temperature", "normalization"}
+    assert tuned.result.params["temperature"] == 0.5
+    assert "--set temperature=0.5" in tuned.command
+    assert "--set data.num_nodes=150" in tuned.command
 
 
 def test_hpn_is_searched_with_the_preset_that_has_what_is_searched(tmp_path: Path) -> None:
     choices = {"method": "hpn", "scenario": "class", "seeds": 1, "final_seeds": 1}
     tuned = quick(tmp_path / "best", **choices, trials=4, settings={"width": 50})
-    assert [trial["error"] for trial in tuned["trials"]] == [None] * 4
-    assert {name for trial in tuned["trials"] for name in trial["settings"]} == {"strength", "balance"}
-    assert all(0.01 <= trial["settings"]["strength"] <= 1 for trial in tuned["trials"][1:])
+    assert [trial.error for trial in tuned.trials] == [None] * 4
+    assert {name for trial in tuned.trials for name in trial.settings} == {"strength", "balance"}
+    assert all(0.01 <= trial.settings["strength"] <= 1 for trial in tuned.trials[1:])
     recipe = read_recipe(tmp_path / "best" / "recipe.yaml")
     assert recipe.settings.keys() == {"width", "strength", "balance"}
     paper = {"preset": "paper", "epochs": 1, "warmup_epochs": 1}
     tuned = quick(tmp_path / "paper", **choices, trials=2, settings=paper)
     thresholds = {"threshold_atomic", "threshold_node", "threshold_class"}
-    assert [set(trial["settings"]) for trial in tuned["trials"]] == [thresholds] * 2
+    assert [set(trial.settings) for trial in tuned.trials] == [thresholds] * 2
     assert read_recipe(tmp_path / "paper" / "recipe.yaml").settings.keys() == {*paper, *thresholds}
 
 
@@ -199,7 +202,7 @@ def test_with_nothing_to_search_the_recipe_is_the_defaults(
 ) -> None:
     monkeypatch.setattr(NCM, "search_space", {})
     tuned = quick(tmp_path)
-    assert (len(tuned["trials"]), tuned["settings"]) == (1, {})
+    assert (len(tuned.trials), tuned.settings) == (1, {})
 
 
 def fail_at_two_hops(learner: NCM, *_: Any) -> None:
@@ -217,52 +220,55 @@ def test_a_trial_that_breaks_down_fails_and_the_search_goes_on(
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(2, 3)})
     monkeypatch.setattr(NCM, "_learn", fail_at_two_hops)
     tuned = quick(tmp_path / "some")
-    assert [trial["error"] for trial in tuned["trials"]] == [
+    assert [trial.error for trial in tuned.trials] == [
         None,
         "FloatingPointError: overflow in some step",
     ]
-    assert (tuned["trials"][1]["am"], tuned["best"]) == (None, 0)
+    assert (tuned.trials[1].am, tuned.best) == (None, 0)
     assert numbers(quick(tmp_path / "some")) == numbers(tuned)
     with pytest.raises(ConfigError, match="every trial failed, the first with FloatingPointError"):
         quick(tmp_path / "all", settings={"max_hops": 2})
 
 
-def test_what_is_no_numerical_failure_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_failure_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*_: Any) -> None:
         raise ValueError("a shape is wrong")
 
     monkeypatch.setattr(NCM, "_learn", wrong)
-    with pytest.raises(ValueError, match="a shape is wrong"):
+    with pytest.raises(WorkerError, match=r"^trial 0, seed 0 failed: ValueError: a shape is wrong$"):
         quick(tmp_path)
+    assert not (tmp_path / "trials.jsonl").exists()
 
 
-def test_weights_that_are_no_numbers_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, _ = make_plan("synthetic", seeds=1, choices={"method": "ncm", "settings": DATA}, data_root=None)
-    assert evaluate_job(Job(plan.config, 0, None)).error is None
-    monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
-    assert (
-        evaluate_job(Job(plan.config, 0, None)).error
-        == "FloatingPointError: what was learned is not a number"
-    )
+def test_a_final_run_that_fails_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any) -> None:
+        raise ValueError("a shape is wrong")
+
+    monkeypatch.setattr(Job, "run", wrong)
+    with pytest.raises(WorkerError, match="the run with the chosen settings failed: ValueError: a shape"):
+        quick(tmp_path)
+    assert not (tmp_path / "recipe.yaml").exists()
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, value: Callable[[Job], float]) -> None:
+    """Let trials give the value that a function gives."""
+    monkeypatch.setattr(Job, "validate", lambda job, _: value(job))
 
 
 def test_of_equal_trials_the_first_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_module, "evaluate_job", lambda _: Evaluation(50.0, None, 0.0))
-    assert quick(tmp_path)["best"] == 0
+    scripted(monkeypatch, lambda _: 50.0)
+    assert quick(tmp_path).best == 0
 
 
 @pytest.mark.parametrize(("gain", "is_chosen"), [(0.5, False), (40.0, True)])
 def test_defaults_stay_unless_beaten_by_more_than_the_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float, is_chosen: bool
 ) -> None:
-    def value(job: Job) -> Evaluation:
-        return Evaluation(50.0 + gain * (job.config.params["max_hops"] == 2), None, 0.0)
-
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(1, 2, 3)})
-    monkeypatch.setattr(search_module, "evaluate_job", value)
+    scripted(monkeypatch, lambda job: 50.0 + gain * (job.config.params["max_hops"] == 2))
     tuned = quick(tmp_path)
-    assert (tuned["settings"] == {"max_hops": 2}) == is_chosen
-    assert 0.5 < tuned["noise"] < 40
+    assert (tuned.settings == {"max_hops": 2}) == is_chosen
+    assert 0.5 < tuned.noise < 40
     recipe = read_recipe(tmp_path / "recipe.yaml")
     assert recipe.chosen is not None
     assert recipe.chosen.default_am == Spread(50.0, 0.0)
@@ -280,28 +286,23 @@ def test_the_lower_bound_is_tuned_for_learning_and_not_for_remembering(tmp_path:
     for task in range(len(stream)):
         learner.fit_task(stream.step(task))
         learned.append(evaluate(learner, stream, after=task, mode="oracle", part="val").accuracy[-1])
-    found = evaluate_job(Job(plan.config, 0, None)).am
+    found = Job(plan.config, 0).validate(graph)
     assert found == pytest.approx(sum(learned) / len(learned))
 
 
-def test_progress_tells_how_far_it_is(tmp_path: Path) -> None:
-    class Keep(TuneWatcher):
-        told: list[TuneProgress] = []  # noqa: RUF012
-
-        def moved(self, progress: TuneProgress) -> None:
-            self.told.append(progress)
-
-    watcher = Keep()
+def test_progress_states_how_far_it_is(tmp_path: Path) -> None:
+    seen: list[JobsProgress] = []
+    watcher = Watcher()
+    watcher.jobs_moved = seen.append  # type: ignore[method-assign]
     quick(tmp_path, watcher=watcher)
-    told = watcher.told
-    assert (told[0].done, told[0].total, told[0].best) == (0, 8 * 2 + 2, None)
-    assert [progress.done for progress in told] == sorted(progress.done for progress in told)
-    assert (told[-1].done, told[-1].trials, told[-1].is_chosen) == (18, 8, True)
-    assert (told[-1].remaining, told[1].is_chosen) == (0, False)
+    assert (seen[0].done, seen[0].total, seen[0].trials.best) == (0, 8 * 2 + 2, None)
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+    assert (seen[-1].done, seen[-1].trials.tried, seen[-1].trials.is_chosen) == (18, 8, True)
+    assert (seen[-1].remaining, seen[1].trials.is_chosen) == (0, False)
 
 
 def test_a_search_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with LiveTuning() as live:
+    with LiveProgress() as live:
         quick(tmp_path, watcher=live)
     print_tuned(quick(tmp_path))
     assert "best of 8 trials" in capsys.readouterr().out
@@ -325,7 +326,7 @@ def test_without_validation_nodes_there_is_nothing_to_choose_by(tmp_path: Path) 
         **{"attr_matrix": rng.normal(size=(12, 4)), "labels": np.arange(12) % 2},
         **{"train_mask": train, "val_mask": np.zeros(12, bool), "test_mask": ~train},
     )
-    with pytest.raises(ConfigError, match=r"task 0 of .* has no validation nodes"):
+    with pytest.raises(ConfigError, match=r"step 0 of .* has no validation nodes"):
         tune(str(tmp_path / "g.npz"), method="ncm", out=tmp_path / "x")
 
 
@@ -342,7 +343,7 @@ def test_a_damaged_book_is_named(tmp_path: Path) -> None:
 def test_a_cluster_makes_no_difference(tmp_path: Path, fake: Any) -> None:
     here, there = quick(tmp_path / "here", trials=3), quick(tmp_path / "there", trials=3, ray="local")
     assert numbers(there) == numbers(here)
-    assert there["command"].replace(str(tmp_path), "") == here["command"].replace(str(tmp_path), "")
+    assert there.command.replace(str(tmp_path), "") == here.command.replace(str(tmp_path), "")
     assert len(fake.begun) == 3 * 2 + 2, "every trial and every final seed"
     assert not fake.connected
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.recipes import find_recipe, variant_of
-from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config
-from hpn.learners import LEARNERS
+from hpn.experiment.recipes import AUTO
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, check_learner, resolve_config, take_recipe
+from hpn.learners import LEARNERS, find_learner
 from hpn.nn.backbones import BACKBONES
 from hpn.params import declared_params, resolve_params
+from hpn.streams import STREAMS
 
 ALL = "all"
 ORDER = (
@@ -33,7 +34,10 @@ class Cell(NamedTuple):
 
 
 def choose_cells(
-    methods: str | Sequence[str] = ALL, backbones: str | Sequence[str] = tuple(BACKBONES)
+    methods: str | Sequence[str] = ALL,
+    backbones: str | Sequence[str] = tuple(BACKBONES),
+    *,
+    stream: str = "tasks",
 ) -> list[Cell]:
     """Write out a choice of methods, in the order of the paper's table; other methods come last.
 
@@ -41,6 +45,7 @@ def choose_cells(
         methods: ``all``, or names of learners, each as it is (every backbone) or as ``name:backbone``;
             a string may hold several, with commas.
         backbones: Backbones of the methods that have one and are given without.
+        stream: The kind of stream; ``all`` leaves out methods that cannot learn it.
 
     Raises:
         ConfigError: If a method or backbone is unknown, or none is given.
@@ -50,11 +55,13 @@ def choose_cells(
         ['finetune:gcn', 'finetune:gin', 'joint:gat', 'probe']
     """
     usual = _words(backbones)
+    has_tasks = stream not in STREAMS or STREAMS[stream].has_tasks
+    known = [name for name, learner in LEARNERS.items() if has_tasks or not learner.needs_tasks]
     for backbone in usual:
         _check("backbone", backbone, BACKBONES)
     cells: dict[Cell, None] = {}
     for word in _words(methods):
-        for name in LEARNERS if word == ALL else [word]:
+        for name in known if word == ALL else [word]:
             method, colon, backbone = name.partition(":")
             _check("method", method, LEARNERS)
             cells |= dict.fromkeys(_cells(method, [backbone] if colon else None, usual))
@@ -80,7 +87,8 @@ def resolve_cells(
         settings: Hyper-parameters by ``METHOD.KEY`` and options of the data set by ``data.KEY``.
         use_recipes: Whether settings of packaged recipes come before defaults.
         data_root: Folder with the data.
-        protocol: ``scenario``, ``edges``, ``evaluate``, ``tasks`` and ``classes_per_task``.
+        protocol: ``scenario``, ``edges``, ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks`` and
+            ``classes_per_task``.
 
     Raises:
         ConfigError: If an argument cannot be used.
@@ -107,15 +115,24 @@ def with_cell(
     Raises:
         ConfigError: If a setting cannot be used.
     """
-    method, backbone = cell
-    variant = backbone or variant_of(settings)
-    recipe = find_recipe(config.dataset, method, variant, config.scenario) if use_recipes else None
-    chosen = {**(recipe.settings if recipe else {}), **settings}
-    if backbone:
-        chosen["backbone"] = backbone
-    params = resolve_params(LEARNERS[method], chosen, owner=method, without={"seed"})
-    LEARNERS[method](**params)  # refuses what does not go together
-    return replace(config, method=method, params=params, recipe=recipe.name if recipe else None)
+    name, learner = find_learner(cell.method)
+    given = {**settings, **({"backbone": cell.backbone} if cell.backbone else {})}
+    kind = STREAMS[config.stream]
+    check_learner(name, learner, kind, config.scenario, ahead=config.ahead > kind.num_ahead)
+    recipe = AUTO if use_recipes else None
+    recipe_name, found = take_recipe(recipe, config.dataset, name, given, config.scenario)
+    chosen = {**(found.settings if found else {}), **given}
+    params = resolve_params(learner, chosen, owner=name, without={"seed"})
+    learner(**params)  # refuses what does not go together
+    return replace(
+        config,
+        method=name,
+        learner=learner,
+        params=params,
+        settings={key: params[key] for key in given},
+        recipe=recipe_name,
+        recipe_choice=recipe,
+    )
 
 
 def _split_settings(
@@ -129,7 +146,7 @@ def _split_settings(
         if name.startswith(DATA_PREFIX):
             options[name] = value
         elif not dot:
-            raise ConfigError(f"setting {name!r} is of no method; write METHOD.{name}, or data.{name}")
+            raise ConfigError(f"setting {name!r} names no method; write METHOD.{name}, or data.{name}")
         elif method not in given:
             raise ConfigError(
                 f"setting {name!r} is of a method that is not compared; {nearest(method, given)}"

@@ -9,26 +9,28 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.errors import ConfigError
 from hpn.experiment.compare.cells import ALL, Cell, choose_cells, resolve_cells
+from hpn.experiment.compare.result import (
+    FILE_NAME,
+    CellCosts,
+    Comparison,
+    ComparisonRow,
+    PublishedParameters,
+)
 from hpn.experiment.compare.runs import CellRun, run_cells
-from hpn.experiment.execute.cluster import open_cluster
-from hpn.experiment.execute.devices import choose_job_device
+from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
 from hpn.experiment.run.config import RunConfig, check_seeds, seed_words
 from hpn.experiment.run.folder import make_folder, write_json
-from hpn.experiment.watch import BatchWatcher
-from hpn.learners import LEARNERS
+from hpn.experiment.run.result import RunResult
+from hpn.experiment.watch import Watcher
+from hpn.metrics import METRICS
 from hpn.nn.backbones import BACKBONES
 from hpn.streams import plan_tasks
-
-SCHEMA = 1
-FILE_NAME = "comparison.json"
 
 
 def compare(
@@ -46,13 +48,13 @@ def compare(
     out: Path | str | None = None,
     data_root: Path | str | None = None,
     fresh: bool = False,
-    watcher: BatchWatcher | None = None,
+    watcher: Watcher | None = None,
     **protocol: Any,
-) -> dict[str, Any]:
+) -> Comparison:
     """Run methods on a data set and give one table; what was run before, here or by itself, is not run again.
 
-    A cell that fails does not stop the others: its row says why. The same call again goes on where an
-    interrupted one stopped.
+    A cell that fails does not stop the others: its row states why. The same call again resumes an interrupted
+    one. Joint training, if it is compared, is the reference for intransigence.
 
     Args:
         dataset: Name or path.
@@ -70,11 +72,12 @@ def compare(
         data_root: Folder with the data.
         fresh: Delete what the run folders hold of earlier runs.
         watcher: Is told how far it is.
-        protocol: ``scenario``, ``edges``, ``evaluate``, ``tasks`` and ``classes_per_task``, as
-            :func:`~hpn.experiment.run.config.resolve_config` takes them.
+        protocol: ``scenario``, ``edges``, ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks`` and
+            ``classes_per_task``, as :func:`~hpn.experiment.run.config.resolve_config` takes them.
 
     Returns:
-        The table, as ``hpn compare --json`` prints it; :func:`hpn.write_comparison` makes files of it.
+        The table: ``to_json()`` is what ``hpn compare --json`` prints, :func:`hpn.write_comparison` makes
+        files of it.
 
     Raises:
         ConfigError: If an argument cannot be used; then nothing has run.
@@ -83,14 +86,13 @@ def compare(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     table = compare("digits", methods="ncm,probe", runs=folder)
-        >>> [row["method"] for row in table["rows"]]
+        >>> [row.method for row in table.rows]
         ['probe', 'ncm']
     """
     chosen = check_seeds(seeds)
-    if workers < 1:
-        raise ConfigError(f"workers must be at least 1, got {workers}")
     device = choose_job_device(device, ray=ray)
-    cells = choose_cells(methods, backbones)
+    executor = open_executor(workers, ray, device)
+    cells = choose_cells(methods, backbones, stream=protocol.get("stream", "tasks"))
     root = Path(data_root) if data_root else None
     configs, graph = resolve_cells(
         dataset, cells, settings=settings, use_recipes=use_recipes, data_root=root, **protocol
@@ -101,65 +103,84 @@ def compare(
         CellRun(config, Path(runs) / config.default_folder().name, chosen, root, graph, device=device)
         for config in configs
     ]
-    with open_cluster(ray, device) as cluster:
-        run_cells(entries, workers=workers, cluster=cluster, fresh=fresh, watcher=watcher or BatchWatcher())
+    with executor:
+        run_cells(entries, executor, fresh=fresh, watcher=watcher or Watcher())
     extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     extra += [] if use_recipes else ["--no-recipe"]
     extra += ["--data-root", str(root)] if root else []
-    comparison = {
-        **_table(entries, graph),
-        "command": _command(configs[0], cells, chosen, extra),
-        "out": str(folder),
-    }
-    write_json(folder / FILE_NAME, comparison)
+    comparison = _table(entries, graph, _command(configs[0], cells, chosen, extra), folder)
+    write_json(folder / FILE_NAME, comparison.to_json())
     return comparison
 
 
-def _table(cells: Sequence[CellRun], graph: Graph) -> dict[str, Any]:
+def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> Comparison:
     shared = cells[0].config
     note = _why_unpublished(cells, graph)
     names = [(cell.config.method, cell.config.backbone) for cell in cells]
     parameters = {row_name(*name): published_parameters(*name) for name in names}
-    return {
-        "schema": SCHEMA,
-        "dataset": shared.dataset,
-        "data_options": shared.data_options,
-        "scenario": shared.scenario,
-        "evaluate": shared.evaluate,
-        "edges": shared.edges,
-        "tasks": [list(task) for task in shared.tasks],
-        "seeds": list(cells[0].seeds),
-        "rows": [_row(cell, with_published=note is None) for cell in cells],
-        "published_source": published_source(),
-        "published_parameters": {
-            "dataset": "ogbn-products",
-            "values": {name: amount for name, amount in parameters.items() if amount},
-        },
-        "note": note,
-        "versions": shared.versions,
-    }
+    return Comparison(
+        dataset=shared.dataset,
+        data_options=shared.data_options,
+        scenario=shared.scenario,
+        evaluate=shared.evaluate,
+        edges=shared.edges,
+        stream=shared.stream,
+        tasks=[list(task) for task in shared.tasks],
+        seeds=list(cells[0].seeds),
+        rows=[_row(cell, _reference(cell, cells), with_published=note is None) for cell in cells],
+        published_source=published_source(),
+        published_parameters=PublishedParameters(
+            dataset="ogbn-products", values={name: amount for name, amount in parameters.items() if amount}
+        ),
+        note=note,
+        versions=shared.versions,
+        command=command,
+        out=str(out),
+    )
 
 
-def _row(cell: CellRun, *, with_published: bool) -> dict[str, Any]:
-    config, result = cell.config, cell.result or {}
-    cell_of_paper = published_cell(config.dataset, config.method, config.backbone) if with_published else None
-    am, seconds = result.get("am"), result.get("seconds")
-    return {
-        "name": row_name(config.method, config.backbone),
-        "method": config.method,
-        "backbone": config.backbone,
-        "sees_past": LEARNERS[config.method].sees_past,
-        **{key: result.get(key) for key in ("am", "fm", "ars", "parameters", "stored", "prototypes")},
-        "seconds": {part: seconds[part] / len(cell.seeds) for part in ("fit", "predict")}
-        if seconds
+def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) -> ComparisonRow:
+    config, result = cell.config, cell.result
+    if result is not None and reference is not None:
+        result = cell.combine(reference)
+    published = published_cell(config.dataset, config.method, config.backbone) if with_published else None
+    am = result.metrics["am"] if result else None
+    return ComparisonRow(
+        name=row_name(config.method, config.backbone),
+        method=config.method,
+        backbone=config.backbone,
+        sees_past=config.learner.sees_past,
+        metrics=result.metrics if result else dict.fromkeys(METRICS),
+        parameters=result.parameters if result else None,
+        stored=result.stored if result else None,
+        prototypes=result.prototypes if result else None,
+        seconds=CellCosts(
+            fit=result.seconds.fit / len(cell.seeds), predict=result.seconds.predict / len(cell.seeds)
+        )
+        if result and result.seconds
         else None,
-        "recipe": result.get("recipe"),
-        "published": asdict(cell_of_paper) if cell_of_paper else None,
-        "difference": am["mean"] - cell_of_paper.am.mean if am and cell_of_paper else None,
-        "run": str(cell.folder),
-        "command": config.command(cell.seeds, cell.data_root),
-        "error": cell.error,
+        recipe=result.recipe if result else None,
+        published=published,
+        difference=am.mean - published.am.mean if am and published else None,
+        run=str(cell.folder),
+        command=config.command(cell.seeds, cell.data_root),
+        error=cell.error,
+    )
+
+
+def _reference(cell: CellRun, cells: Sequence[CellRun]) -> RunResult | None:
+    """The joint training that intransigence refers to: with the same backbone, or any if there is none."""
+    if cell.config.method == "joint":
+        return None
+    backbone = cell.config.backbone
+    found = {
+        other.config.backbone: other.result
+        for other in cells
+        if other.config.method == "joint" and other.result
     }
+    if backbone is not None:
+        return found.get(backbone)
+    return found.get("gcn") or next(iter(found.values()), None)
 
 
 def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
@@ -171,25 +192,23 @@ def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
         return "they are task-incremental, with the task of every question given (evaluate oracle)"
     if config.edges != "within":
         return "they are for edges within a task"
-    if config.tasks != plan_tasks(graph, "paper").tasks:
+    if config.tasks != plan_tasks(graph, "paper").classes:
         return "they are for the paper's own tasks in its own order"
     return None
 
 
 def _command(config: RunConfig, cells: Sequence[Cell], seeds: Sequence[int], extra: Sequence[str]) -> str:
     """The command line that repeats a comparison."""
-    words = ["hpn", "compare", config.dataset, "--methods", ",".join(map(str, cells))]
-    words += ["--scenario", config.scenario, "--edges", config.edges, "--evaluate", config.evaluate]
-    words += ["--tasks", ";".join(",".join(map(str, task)) for task in config.tasks)]
-    return shlex.join([*words, *seed_words(seeds), *extra])
+    words = config.protocol_words()
+    protocol = words[words.index("--scenario") :]  # what comes after the method, which is listed
+    methods = ["--methods", ",".join(map(str, cells))]
+    return shlex.join(["hpn", "compare", config.dataset, *methods, *protocol, *seed_words(seeds), *extra])
 
 
 def _folder_name(config: RunConfig) -> str:
     """Another name for other data or another protocol, the same for other methods, seeds and versions."""
     found = config.to_json()
-    protocol = {
-        key: found[key]
-        for key in ("dataset", "data_options", "scenario", "edges", "evaluate", "tasks", "data_sha256")
-    }
-    digest = hashlib.sha256(json.dumps(protocol, sort_keys=True).encode()).hexdigest()
+    for key in ("method", "params", "versions"):
+        del found[key]
+    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
     return f"compare-{Path(config.dataset).stem}-{digest[:8]}"

@@ -1,62 +1,42 @@
-"""Jobs of a comparison or reproduction: one seed of one cell each, in one process, several, or a cluster."""
+"""Running jobs: one of them, and many of them with an executor."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-from hpn.errors import HPNError
-from hpn.experiment.execute.devices import device_here
-from hpn.experiment.execute.graphs import load_once
-from hpn.experiment.execute.local import WorkerError, run_parallel
+import numpy as np
+import torch
+
+from hpn.datasets import Graph, find_loader
+from hpn.errors import DataError, HPNError
 from hpn.experiment.run.config import RunConfig
 from hpn.experiment.run.environment import deterministic
-from hpn.experiment.run.runner import run_seed
-from hpn.experiment.watch import BatchProgress, BatchWatcher, Watcher
-from hpn.learners import LEARNERS
+from hpn.experiment.run.runner import Job
+from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
+from hpn.nn.device import one_thread
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 BACKBONE_EFFORT = {"gat": 4.0, "gin": 1.5}
 """How long an epoch takes next to one with GCN, roughly; decides only what runs first."""
-STEP_EFFORT = 1000.0
-"""Nodes that take as long in an epoch as a step does by being one, roughly."""
+BATCH_EFFORT = 1000.0
+"""Nodes that take as long in an epoch as a batch does by being one, roughly."""
 EPOCHS = 50.0
 """Of a method that has none."""
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One seed of a cell.
-
-    Args:
-        config: The run.
-        seed: The seed.
-        folder: Where its result goes.
-        data_root: Folder with the data.
-        num_nodes: Size of the data.
-        name: What to call the cell; by default method and backbone.
-        views: Whether to draw the test nodes after each task as well.
-        device: Where its learner computes.
-    """
-
-    config: RunConfig
-    seed: int
-    folder: Path
-    data_root: Path | None
-    num_nodes: int = 1
-    name: str | None = None
-    views: bool = False
-    device: str = "cpu"
-
-    def __str__(self) -> str:
-        words = (self.config.method, self.config.backbone)
-        return f"{self.name or ' '.join(word for word in words if word)} seed {self.seed}"
+class WorkerError(ChildProcessError):
+    """A job that failed where no other may take its place, or a worker that died."""
 
 
 @dataclass(frozen=True)
@@ -64,129 +44,200 @@ class JobEnd:
     """How a job ended.
 
     Args:
-        error: One line that says why, if it failed.
+        error: One line that states why, if it failed.
         seconds: How long it took.
+        value: Validation AM of a trial.
+        is_numerical: Whether it failed numerically, as bad hyper-parameters do.
     """
 
-    error: str | None
-    seconds: float
+    error: str | None = None
+    seconds: float = 0.0
+    value: float | None = None
+    is_numerical: bool = False
 
 
-class Execute(Protocol):
-    """Runs jobs somewhere; raises :class:`WorkerError` if a process ends without an answer."""
+class Executor(ABC):
+    """Runs jobs somewhere until the ``with`` block ends."""
 
-    def __call__(self, jobs: Sequence[Job], *, on_done: Callable[[int, JobEnd], None]) -> None:
-        """Run all jobs, begun in order; ``on_done`` is given each one's index and end, in this process."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    @property
+    @abstractmethod
+    def num_workers(self) -> int:
+        """Jobs that run at a time."""
+
+    @abstractmethod
+    def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
+        """Run all jobs, begun in order; gives the index and the end of each as it ends.
+
+        A job that fails, whatever the way, does not stop the others. Closing the generator ends those
+        under way.
+        """
+
+
+def run_job(job: Job, graph: Graph | None = None) -> JobEnd:
+    """Run, or finish, one job in this process with one thread.
+
+    Args:
+        job: The job.
+        graph: Its data; by default it is loaded, once for the jobs of a process.
+    """
+    start, value = time.monotonic(), None
+    error: Exception | None = None
+    try:
+        with one_thread(), _without_remarks():
+            graph = graph or _load(job)
+            with deterministic(graph, job.device):
+                if job.folder is None:
+                    value = job.validate(graph)
+                else:
+                    job.run(graph, Watcher())
+    except Exception as failure:  # one job that fails does not stop the others
+        error = failure
+    why = None if error is None else one_line(error)
+    return JobEnd(why, time.monotonic() - start, value, error is not None and _is_numerical(error))
+
+
+def one_line(error: Exception | str) -> str:
+    """An error on one line; one that is not meant for people is named by its kind.
+
+    Example:
+        >>> one_line(HPNError("no such file")), one_line(KeyError("x"))
+        ('no such file', "KeyError: 'x'")
+    """
+    is_text = isinstance(error, str | HPNError)
+    text = str(error) if is_text else f"{type(error).__name__}: {error}"
+    # Names in a message may come from a file: no line breaks, no terminal control sequences.
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
 
 
 class Batch:
-    """Jobs that run one after another or side by side, long ones first.
+    """Runs jobs, long ones first, and reports how far they are.
 
     Args:
-        jobs: The jobs.
-        workers: How many processes.
-        total: Seeds of cells in all, those included that need no job.
-        watcher: Is told how far it is.
-        execute: Where they run, if not in processes of this machine.
+        executor: Where they run.
+        watcher: Is told how far they are.
+        total: Jobs in all, with those that need not run and those that are not known yet.
+        trials: How far tuning is, if jobs are for that.
+
+    Attributes:
+        total: As given.
+        done: Jobs that have ended or need not run.
     """
 
     def __init__(
         self,
-        jobs: Sequence[Job],
-        *,
-        workers: int,
+        executor: Executor,
+        watcher: Watcher,
         total: int,
-        watcher: BatchWatcher,
-        execute: Execute | None = None,
+        trials: Callable[[], TrialsProgress] | None = None,
     ) -> None:
-        self._execute = execute or partial(run_parallel, run_job, workers=workers)
-        self._efforts = {job: effort(job.config) * job.num_nodes for job in jobs}
-        self._jobs = sorted(jobs, key=lambda job: -self._efforts[job])
-        self._workers = workers
-        self._total = total
+        self.total, self.done = total, 0
+        self._executor = executor
         self._watcher = watcher
-        self._done: set[Job] = set()
+        self._trials = trials
         self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._round: list[Job] = []
         self._start = time.monotonic()
+        self._effort = 0.0
+        self._num_ended = 0
 
-    def run(self, on_done: Callable[[Job, str | None], None]) -> None:
-        """Run all jobs; ``on_done`` is given each one with the reason if it failed.
+    def run(self, jobs: Sequence[Job], on_end: Callable[[Job, JobEnd], None]) -> None:
+        """Run jobs; ``on_end`` is called for each as it ends."""
+        left = sorted(jobs, key=effort, reverse=True)
+        ordered = list(left)
+        self._show(left)
+        with contextlib.closing(self._executor.run(ordered)) as ends:
+            for index, end in ends:
+                job = ordered[index]
+                left.remove(job)
+                self.done += 1
+                self._num_ended += 1
+                self._effort += effort(job)
+                if end.error is None:
+                    for kind in _kinds(job.config):
+                        self._seconds[kind].append(end.seconds)
+                on_end(job, end)
+                self._show(left, job, end.error)
 
-        If a process is killed, what it worked on has failed. Which that was only it knew, so everything
-        under way counts as failed; the others go on in new processes.
-        """
-
-        def ended(job: Job, end: JobEnd) -> None:
-            self._done.add(job)
-            if end.error is None:
-                self._seconds[job.config.short_hash()].append(end.seconds)
-                self._seconds[_kind(job.config)].append(end.seconds)
-            on_done(job, end.error)
-            self._show(job, end.error)
-
-        self._begin_round()
-        self._show()
-        while self._round:
-            jobs = self._round
-            try:
-                self._execute(jobs, on_done=lambda index, end, jobs=jobs: ended(jobs[index], end))  # type: ignore[misc]
-            except WorkerError as error:
-                for job in self._running():
-                    ended(job, JobEnd(str(error), 0.0))
-            self._begin_round()
-
-    def _begin_round(self) -> None:
-        self._round = [job for job in self._jobs if job not in self._done]
-
-    def _running(self) -> list[Job]:
-        """Jobs go out in order: as many as have ended, and one more for each worker, have begun."""
-        num_begun = sum(job in self._done for job in self._round) + self._workers
-        return [job for job in self._round[:num_begun] if job not in self._done]
-
-    def _show(self, last: Job | None = None, error: str | None = None) -> None:
-        left = [job for job in self._jobs if job not in self._done]
-        self._watcher.moved(
-            BatchProgress(
-                done=self._total - len(left),
-                total=self._total,
-                running=tuple(map(str, self._running())),
+    def _show(self, left: Sequence[Job], last: Job | None = None, error: str | None = None) -> None:
+        self._watcher.jobs_moved(
+            JobsProgress(
+                done=self.done,
+                total=self.total,
+                running=tuple(map(str, left[: self._executor.num_workers])),  # they begin in order
                 last=str(last) if last else None,
                 error=error,
                 remaining=self._remaining(left),
+                trials=self._trials() if self._trials else None,
             )
         )
 
     def _remaining(self, left: Sequence[Job]) -> float | None:
-        """Seconds that the jobs left will take: as others of the cell or its kind did, or by their effort."""
-        spent = sum(self._efforts[job] for job in self._done)
-        if not spent:
+        """Seconds that the others will take: as jobs like them did, or by their effort."""
+        if not self._effort:
             return None
-        pace = (time.monotonic() - self._start) / spent  # side by side: less than the seconds of a job
-        measured = {kind: sum(times) / len(times) for kind, times in self._seconds.items()}
-        total = 0.0
+        passed = time.monotonic() - self._start
+        seconds = passed / self._num_ended * (self.total - self.done - len(left))
         for job in left:
-            seconds = measured.get(job.config.short_hash(), measured.get(_kind(job.config)))
-            total += pace * self._efforts[job] if seconds is None else seconds / self._workers
-        return total
+            known = [self._seconds[kind] for kind in _kinds(job.config) if kind in self._seconds]
+            if known:
+                seconds += sum(known[0]) / len(known[0]) / self._executor.num_workers
+            else:
+                seconds += passed / self._effort * effort(job)
+        return seconds
 
 
-def run_job(job: Job) -> JobEnd:
-    """Run, or finish, one seed."""
-    start, error = time.monotonic(), None
-    try:
-        graph = load_once(job.config, job.data_root)
-        device = device_here(job.device)
-        with deterministic(graph, device), _without_remarks():
-            run_seed(job.config, graph, job.seed, job.folder, Watcher(), views=job.views, device=device)
-    except Exception as failure:  # one cell that fails is not to take the others with it
-        error = reason(failure)
-    return JobEnd(error, time.monotonic() - start)
+def effort(job: Job) -> float:
+    """How long a job takes next to others, roughly."""
+    config = job.config
+    params = config.effective_params()
+    epochs = float(params.get("epochs", EPOCHS))
+    batches = 1 + BATCH_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
+    # Joint training learns from 1, 2, … of the steps, the others from one at a time.
+    steps = (len(config.plan.steps) + 1) / 2 if config.learner.sees_past else 1.0
+    nodes = job.graph.num_nodes if job.graph else 1
+    return nodes * epochs * batches * steps * BACKBONE_EFFORT.get(config.backbone or "", 1.0)
+
+
+def _kinds(config: RunConfig) -> tuple[str, str]:
+    """What jobs have in common that take about as long, the most alike first."""
+    return (
+        config.short_hash(),
+        f"{config.data_sha256} {config.method} {config.backbone} {config.params.get('preset')}",
+    )
+
+
+def _load(job: Job) -> Graph:
+    config = job.config
+    options = tuple(sorted(config.data_options.items()))
+    return _load_once(config.dataset, options, job.data_root, config.data_sha256)
+
+
+@lru_cache(maxsize=2)
+def _load_once(
+    dataset: str, options: tuple[tuple[str, Any], ...], data_root: Path | None, fingerprint: str
+) -> Graph:
+    graph = find_loader(dataset, data_root)(**dict(options))
+    if graph.fingerprint() != fingerprint:
+        raise DataError(f"{dataset} has changed since the command began; start it again")
+    return graph
+
+
+def _is_numerical(error: Exception) -> bool:
+    kinds = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
+    words = {"nan", "inf", "infinite", "finite", "non-finite", "infinity"}
+    text = str(error).lower().replace(",", " ").replace(".", " ").split()
+    is_named = isinstance(error, RuntimeError | ValueError) and not words.isdisjoint(text)
+    return isinstance(error, kinds) or is_named
 
 
 @contextlib.contextmanager
 def _without_remarks() -> Iterator[None]:
-    """No warnings of learners inside: side by side they would say of no run which one they are about."""
+    """No warnings of learners inside: side by side they would not show which run they are about."""
     logger = logging.getLogger("hpn")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -194,30 +245,3 @@ def _without_remarks() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
-
-
-def reason(error: Exception) -> str:
-    """An error on one line; one that is not meant for people is named by its kind.
-
-    Example:
-        >>> reason(HPNError("no such file")), reason(KeyError("x"))
-        ('no such file', "KeyError: 'x'")
-    """
-    said = str(error) if isinstance(error, HPNError) else f"{type(error).__name__}: {error}"
-    # Names in a message may come from a file: no line breaks, no terminal control sequences.
-    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(said.split()))
-
-
-def _kind(config: RunConfig) -> str:
-    """What cells have in common that take about as long."""
-    return f"{config.data_sha256} {config.method} {config.backbone} {config.params.get('preset')}"
-
-
-def effort(config: RunConfig) -> float:
-    """How long a seed takes next to others, roughly."""
-    params = config.effective_params()
-    epochs = float(params.get("epochs", EPOCHS))
-    batches = 1 + STEP_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
-    # Joint training goes over 1, 2, … of the tasks, the others over one at a time.
-    tasks_a_time = (len(config.tasks) + 1) / 2 if LEARNERS[config.method].sees_past else 1.0
-    return epochs * batches * tasks_a_time * BACKBONE_EFFORT.get(config.backbone or "", 1.0)

@@ -6,7 +6,6 @@ file of the store, and travel as well if not. A part whose worker or machine die
 
 from __future__ import annotations
 
-import socket
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +19,7 @@ import torch
 
 from hpn.datasets.sparse import to_csr, to_scipy
 from hpn.datasets.store.read import FILE, HEADER, map_again
-from hpn.errors import ConfigError, HPNError
-from hpn.experiment.execute.cluster import Cluster
-from hpn.experiment.execute.local import WorkerError
-from hpn.experiment.execute.ray_calls import MAX_RETRIES, quiet
-from hpn.experiment.execute.remote import differences
+from hpn.experiment.execute.ray import MAX_RETRIES, RayExecutor, check_versions, quiet
 from hpn.experiment.run.environment import installed_versions
 from hpn.nn.fold import run_part, using
 from hpn.streams import GraphView
@@ -74,18 +69,18 @@ class RayParts:
 
     is_local = False
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: RayExecutor) -> None:
         self._cluster, self._ray = cluster, cluster.ray
         self._task = self._ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_run)
         self._shared: tuple[Any, Any] = (None, None)
         self.kept: dict[Any, list[Any]] = {}
         self._sees: dict[str, bool] = {}
-        self._ask_all(_compare_versions, installed_versions())
+        self._ask_all(check_versions, installed_versions())
 
     @property
     def num_workers(self) -> int:
         """Parts that run at a time."""
-        return self._cluster.num_jobs
+        return self._cluster.num_workers
 
     def share(self, value: Any) -> Any:
         """Put a view into the object store; the last one stays there."""
@@ -110,16 +105,8 @@ class RayParts:
         for result in results:
             ready: list[Any] = []
             while not ready:
-                ready = self._cluster.answers([result])
-            try:
-                with quiet():
-                    found = self._ray.get(result)
-            except self._ray.exceptions.RayError as error:
-                cause = getattr(error, "cause", None)
-                if isinstance(cause, HPNError):
-                    raise type(cause)(str(cause)) from error
-                raise WorkerError(self._cluster.why(error)) from error
-            yield found
+                ready = self._cluster.wait_for([result])
+            yield self._cluster.get(result)
 
     def _pack(self, view: GraphView) -> Packed:
         features: Any = view.features
@@ -157,7 +144,7 @@ def fold_on(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    with Cluster(address) as cluster, using(RayParts(cluster)):
+    with RayExecutor(address) as cluster, using(RayParts(cluster)):
         yield
 
 
@@ -176,12 +163,6 @@ def _open(value: Any) -> Any:
         _views.clear()
         _views[value.token] = value.unpack()
     return _views[value.token]
-
-
-def _compare_versions(here: dict[str, str]) -> None:
-    different = differences(there=installed_versions(), here=here)
-    if different:
-        raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
 
 
 def _has_file(item: tuple[str, tuple[int, bytes]]) -> bool:

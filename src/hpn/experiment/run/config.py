@@ -194,8 +194,8 @@ def resolve_config(
     edges = kind.edge_modes[0] if edges is None else edges
     _choose("edges", edges, get_args(Edges))
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
-    _check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
-    recipe_name, found = _take_recipe(recipe, dataset, name, given, scenario)
+    check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
+    recipe_name, found = take_recipe(recipe, dataset, name, given, scenario)
     chosen = {**(found.settings if found else {}), **given}
     params = resolve_params(learner, chosen, owner=name, without={"seed"})
     if found is not None and recipe != AUTO:
@@ -250,7 +250,7 @@ def _split_settings(
     return settings, options
 
 
-def _take_recipe(
+def take_recipe(
     recipe: Path | str | None, dataset: str, method: str, given: Mapping[str, Any], scenario: str
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
@@ -293,7 +293,7 @@ def _resolve_scenario(
     return scenario, evaluate  # type: ignore[return-value]
 
 
-def _check_learner(
+def check_learner(
     name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool
 ) -> None:
     """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from hpn.datasets import Graph, data_files
 from hpn.errors import ConfigError, describe_disk_full, disk_full
@@ -132,9 +135,9 @@ def _cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    """One seed of a run, in a folder of its own.
+    """One seed of a run in a folder of its own; without a folder, of a trial that tuning makes.
 
     Args:
         config: The run.
@@ -143,23 +146,32 @@ class Job:
         views: Whether to draw the test nodes after each step as well.
         device: Where its learner computes.
         stream: Its stream, if that was made before.
+        data_root: Folder with the data.
+        graph: Its data, if this process has it.
+        name: What progress displays call the run; by default method and backbone.
     """
 
     config: RunConfig
     seed: int
-    folder: Path
+    folder: Path | None = None
     views: bool = False
     device: str = "cpu"
     stream: Stream | None = None
+    data_root: Path | None = None
+    graph: Graph | None = None
+    name: str | None = None
+
+    def __str__(self) -> str:
+        words = (self.config.method, self.config.backbone)
+        return f"{self.name or ' '.join(word for word in words if word)} seed {self.seed}"
 
     def is_finished(self) -> bool:
         """Whether the folder holds all that is wanted."""
-        has_views = not self.views or (self.folder / VIEWS).exists()
-        return has_views and (self.folder / RESULT).exists()
+        return all(self._file(name).exists() for name in ([RESULT, VIEWS] if self.views else [RESULT]))
 
     def read(self) -> SeedResult:
         """The result of a finished seed."""
-        file = self.folder / RESULT
+        file = self._file(RESULT)
         return parse_result(SeedResult, read_json(file), file)
 
     def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
@@ -169,19 +181,43 @@ class Job:
             return self.read()
         stream = self.stream or self.config.make_stream(graph, self.seed)
         self.stream = None
-        result = self.read() if (self.folder / RESULT).exists() else self._learn(stream, watcher)
+        result = self.read() if self._file(RESULT).exists() else self._learn(stream, watcher)
         if not self.is_finished():  # it ran, in part at least, before views were wanted
             learner = self.config.make_learner(self.seed).to(self.device)
             views = [make_view(learner, stream, index) for index in learn_steps(learner, stream)]
-            write_json(self.folder / VIEWS, [view.model_dump() for view in views])
+            write_json(self._file(VIEWS), [view.model_dump() for view in views])
         return result
 
+    def validate(self, graph: Graph) -> float:
+        """The accuracy mean on validation nodes, by which tuning chooses; test nodes are not evaluated.
+
+        Raises:
+            FloatingPointError: If what was learned is not a number.
+        """
+        stream = self.config.make_stream(graph, self.seed)
+        learner = self.config.make_learner(self.seed).to(self.device)
+        is_for_learning = learner.tuned_for == "learning"
+        found: list[float] = []
+        for index in learn_steps(learner, stream):
+            if has_nan(learner.state_dict()):
+                raise FloatingPointError("what was learned is not a number")
+            if is_for_learning or index == len(stream) - 1:
+                row = evaluate(learner, stream, after=index, mode=self.config.evaluate, part="val")
+                found += row.accuracy[-1:] if is_for_learning else row.accuracy
+        return math.fsum(found) / len(found)
+
+    def _file(self, name: str) -> Path:
+        if self.folder is None:
+            raise ValueError(f"{self} has no folder")
+        return self.folder / name
+
     def _learn(self, stream: Stream, watcher: Watcher) -> SeedResult:
-        self.folder.mkdir(exist_ok=True)
-        for half_written in self.folder.glob(".*.part"):
+        folder = self._file(RESULT).parent
+        folder.mkdir(exist_ok=True)
+        for half_written in folder.glob(".*.part"):
             half_written.unlink()
         learner = self.config.make_learner(self.seed).to(self.device)
-        progress = SeedRun.resume(self.folder, learner, self.seed, watcher)
+        progress = SeedRun.resume(folder, learner, self.seed, watcher)
         watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
         with contextlib.closing(progress.log), _reporting_full_disk(progress, len(stream)):
             for index in learn_steps(
@@ -226,3 +262,10 @@ def learn_steps(
         with watch.measure("fit"):
             learner.fit_task(stream.step(index, with_past=learner.sees_past), observer)
         yield index
+
+
+def has_nan(state: Any) -> bool:
+    """Whether the state of a learner holds a value that is not a number."""
+    if isinstance(state, Mapping):
+        return any(has_nan(value) for value in state.values())
+    return isinstance(state, torch.Tensor) and state.is_floating_point() and bool(state.isnan().any())

@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config
 from hpn.experiment.tune.search import GENERATION, RANDOM_TRIALS, Settings, Space
-from hpn.learners import LEARNERS
 from hpn.params import check_space
 
 
@@ -51,10 +50,6 @@ class TunePlan:
         """
         return math.sqrt(am * (100 - am) / self.num_val)
 
-    def with_settings(self, settings: Settings) -> RunConfig:
-        """The run with these settings."""
-        return replace(self.config, params={**self.config.params, **settings})
-
     def describe_space(self) -> dict[str, Any]:
         """What is searched, as plain data."""
         return {name: choice.describe() for name, choice in self.space.items()}
@@ -66,7 +61,7 @@ class TunePlan:
         return {
             **content,
             "kind": "tune",
-            "tuned_for": LEARNERS[self.config.method].tuned_for,
+            "tuned_for": self.config.learner.tuned_for,
             "space": self.describe_space(),
             "seeds": list(self.seeds),
             "search": {"generation": GENERATION, "random": RANDOM_TRIALS},
@@ -100,7 +95,7 @@ def make_plan(
     given.pop("backbone", None)
     resolved = {**config.params, **{DATA_PREFIX + name: value for name, value in config.data_options.items()}}
     fixed = {name: resolved[name] for name in given}
-    learner = LEARNERS[config.method].variant(config.params)
+    learner = config.learner.variant(config.params)
     check_space(learner)
     space = {name: choice for name, choice in learner.search_space.items() if name not in fixed}
     for name, choice in space.items():
@@ -113,6 +108,6 @@ def make_plan(
     for index, count in enumerate(counts):
         if not count:
             raise ConfigError(
-                f"task {index} of {dataset} has no validation nodes, and tuning chooses by them"
+                f"step {index} of {dataset} has no validation nodes, and tuning chooses by them"
             )
     return TunePlan(config, space, fixed, tuple(range(seeds)), sum(counts)), graph

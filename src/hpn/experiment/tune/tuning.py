@@ -16,23 +16,20 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
-from hpn.experiment.execute.cluster import open_cluster
-from hpn.experiment.execute.devices import choose_job_device
-from hpn.experiment.execute.graphs import graphs
-from hpn.experiment.execute.local import Workers
+from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
 from hpn.experiment.run.folder import RESULT, open_run_folder, write_json
+from hpn.experiment.run.result import RunResult
+from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan, make_plan
-from hpn.experiment.tune.progress import Meter, TuneWatcher
-from hpn.experiment.tune.trial_loop import Search
-from hpn.experiment.tune.trials import Job, TrialBook
-from hpn.learners import LEARNERS
-from hpn.metrics import summarize
+from hpn.experiment.tune.result import Trial, TuneResult
+from hpn.experiment.tune.trials import Search, TrialBook
+from hpn.experiment.watch import Watcher
+from hpn.metrics import Summary, summarize
 from hpn.nn.device import one_thread
 from hpn.streams import plan_tasks
 
-SCHEMA = 1
 TRIALS, RECIPE = "trials.jsonl", "recipe.yaml"
 
 
@@ -49,13 +46,13 @@ def tune(
     recipe_out: Path | str | None = None,
     data_root: Path | str | None = None,
     fresh: bool = False,
-    watcher: TuneWatcher | None = None,
+    watcher: Watcher | None = None,
     **choices: Any,
-) -> dict[str, Any]:
+) -> TuneResult:
     """Search a method's hyper-parameters by validation AM, and write the best as a recipe.
 
-    Test nodes are not looked at until the choice is made. The same call again goes on where an
-    interrupted one stopped, with the same outcome; more trials or final seeds may be added.
+    Test nodes are not evaluated until the choice is made. The same call again resumes an interrupted one,
+    with the same outcome; more trials or final seeds may be added.
 
     Args:
         dataset: Name or path.
@@ -71,12 +68,12 @@ def tune(
         data_root: Folder with the data.
         fresh: Delete what the folder holds of an earlier search.
         watcher: Is told how far it is.
-        choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``tasks``,
+        choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``stream``, ``tasks``,
             ``classes_per_task`` and ``settings``, as ``resolve_config`` takes them.
             What ``settings`` gives is fixed, not searched.
 
     Returns:
-        What ``hpn tune --json`` prints.
+        What was tried and chosen; ``to_json()`` is what ``hpn tune --json`` prints.
 
     Raises:
         ConfigError: If an argument cannot be used, or no trial gives a number.
@@ -85,53 +82,42 @@ def tune(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     tuned = tune("digits", method="ncm", trials=2, seeds=1, final_seeds=1, out=folder)
-        >>> tuned["result"]["am"]["mean"] > 90
+        >>> tuned.result.metrics["am"].mean > 90
         True
     """
-    for name, count in {
-        "trials": trials,
-        "seeds": seeds,
-        "final_seeds": final_seeds,
-        "workers": workers,
-    }.items():
+    counts = {"trials": trials, "seeds": seeds, "final_seeds": final_seeds}
+    for name, count in counts.items():
         if count < 1:
             raise ConfigError(f"{name} must be at least 1, got {count}")
     if recipe_out is not None and Path(recipe_out).is_dir():
         raise ConfigError(f"{recipe_out} is a folder; the recipe needs the name of a file")
     device = choose_job_device(device, ray=ray)
+    executor = open_executor(workers, ray, device)
     root = Path(data_root) if data_root else None
     with one_thread():  # as workers load it: neighbours at equal distances may depend on that
         plan, graph = make_plan(dataset, seeds=seeds, choices=choices, data_root=root)
     folder = Path(out) if out else plan.default_folder()
-    meter = Meter(watcher or TuneWatcher(), trials=trials, seeds=seeds, final_seeds=final_seeds)
-    with (
-        open_run_folder(folder, plan, fresh=fresh),
-        open_cluster(ray, device) as cluster,
-        Workers(workers) as processes,
-    ):
-        graphs[plan.config.data_sha256] = graph
-        try:
-            job = Job(plan.config, 0, root, device=device)
-            search = Search(plan, TrialBook(folder / TRIALS), cluster or processes, meter, job)
-            search.run(trials)
-            best = search.best()
-            result = search.measure(best, final_seeds, graph, folder)
-        finally:
-            graphs.clear()
+    job = Job(plan.config, 0, device=device, data_root=root, graph=graph)
+    with open_run_folder(folder, plan, fresh=fresh), executor:
+        book, watcher = TrialBook(folder / TRIALS), watcher or Watcher()
+        search = Search(plan, book, executor, watcher, job, trials=trials, final_seeds=final_seeds)
+        search.run()
+        best = search.best()
+        result = search.measure(best, folder)
         command = plan.command(trials, final_seeds)
         recipe = _recipe(plan, search, best, result, graph, command)
         tuned = _tuned(search, best, result, recipe, command=command, out=folder)
         write_recipe(folder / RECIPE, recipe)
-        write_json(folder / RESULT, tuned)
+        write_json(folder / RESULT, tuned.to_json())
     if recipe_out is not None:
         write_recipe(recipe_out, recipe)
     return tuned
 
 
 def _recipe(
-    plan: TunePlan, search: Search, best: int, result: dict[str, Any], graph: Graph, command: str
+    plan: TunePlan, search: Search, best: int, result: RunResult, graph: Graph, command: str
 ) -> Recipe:
-    config = plan.with_settings(search.settings[best])
+    config = plan.config.with_params(search.settings[best])
     chosen = {**plan.fixed, **search.settings[best]}
     return Recipe(
         dataset=config.dataset,
@@ -140,11 +126,9 @@ def _recipe(
         scenario=config.scenario,
         settings={name: value for name, value in config.params.items() if name in chosen},
         chosen=Chosen(
-            tuned_for=LEARNERS[config.method].tuned_for,
-            validation_am=_spread(summarize([found.am for found in search.evaluations(best)])),
-            default_am=_spread(summarize([found.am for found in search.evaluations(0)]))
-            if all(found.am is not None for found in search.evaluations(0))
-            else None,
+            tuned_for=config.learner.tuned_for,
+            validation_am=_spread(_validation(search, best)),
+            default_am=_spread(_validation(search, 0)),
             noise=round(plan.noise(max(search.values)), 4),
             trials=len(search.settings),
             seeds=list(plan.seeds),
@@ -159,10 +143,10 @@ def _recipe(
         ),
         published=_published(plan, graph),
         ours=Ours(
-            seeds=result["seeds"],
-            am=_spread(result["am"]),
-            fm=_spread(result["fm"]) if result["fm"] else None,
-            command=config.command(result["seeds"]),
+            seeds=result.seeds,
+            am=_spread(result.metrics["am"]),
+            fm=_spread(result.metrics["fm"]),
+            command=config.command(result.seeds),
         ),
     )
 
@@ -174,45 +158,55 @@ def _published(plan: TunePlan, graph: Graph) -> Published | None:
     protocol = (config.scenario, config.evaluate, config.edges)
     if cell is None or protocol != ("task", "oracle", "within"):
         return None
-    if config.tasks != plan_tasks(graph, "paper").tasks:
+    if config.tasks != plan_tasks(graph, "paper").classes:
         return None
     return Published(source=published_source(), am=cell.am, fm=cell.fm)
 
 
 def _tuned(
-    search: Search, best: int, result: dict[str, Any], recipe: Recipe, *, command: str, out: Path
-) -> dict[str, Any]:
+    search: Search, best: int, result: RunResult, recipe: Recipe, *, command: str, out: Path
+) -> TuneResult:
     trials = []
     for trial, settings in enumerate(search.settings):
         found = search.evaluations(trial)
-        errors = [evaluation.error for evaluation in found if evaluation.error]
         trials.append(
-            {
-                "trial": trial,
-                "settings": settings,
-                "am": None if errors else summarize([evaluation.am for evaluation in found]),
-                "error": errors[0] if errors else None,
-                "seconds": sum(evaluation.seconds for evaluation in found),
-            }
+            Trial(
+                trial=trial,
+                settings=settings,
+                am=_validation(search, trial),
+                error=next((evaluation.error for evaluation in found if evaluation.error), None),
+                seconds=sum(evaluation.seconds for evaluation in found),
+            )
         )
-    return {
-        "schema": SCHEMA,
-        **{key: result[key] for key in ("dataset", "method", "backbone", "scenario", "evaluate", "edges")},
-        "tasks": result["tasks"],
-        "seeds": list(search.plan.seeds),
-        "space": search.plan.describe_space(),
-        "best": best,
-        "settings": recipe.settings,
-        "validation_am": trials[best]["am"],
-        "noise": search.plan.noise(max(search.values)),
-        "trials": trials,
-        "result": result,
-        "published": None if recipe.published is None else recipe.published.model_dump(mode="json"),
-        "recipe": str(out / RECIPE),
-        "command": command,
-        "out": str(out),
-    }
+    return TuneResult(
+        dataset=result.dataset,
+        method=result.method,
+        backbone=result.backbone,
+        scenario=result.scenario,
+        evaluate=result.evaluate,
+        edges=result.edges,
+        stream=result.stream,
+        tasks=result.tasks,
+        seeds=list(search.plan.seeds),
+        space=search.plan.describe_space(),
+        best=best,
+        settings=recipe.settings,
+        validation_am=trials[best].am,
+        noise=search.plan.noise(max(search.values)),
+        trials=trials,
+        result=result,
+        published=recipe.published,
+        recipe=str(out / RECIPE),
+        command=command,
+        out=str(out),
+    )
 
 
-def _spread(summary: Any) -> Spread:
-    return Spread(mean=round(summary["mean"], 4), std=round(summary["std"], 4))
+def _validation(search: Search, trial: int) -> Summary | None:
+    """Validation AM of a trial; ``None`` if a seed failed."""
+    found = [evaluation.am for evaluation in search.evaluations(trial)]
+    return None if None in found else summarize(found)
+
+
+def _spread(summary: Summary | None) -> Any:
+    return summary and Spread(mean=round(summary.mean, 4), std=round(summary.std, 4))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,26 +17,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from hpn.datasets import Graph
-from hpn.errors import CheckpointError, ConfigError, DataError
-from hpn.experiment.execute import ray_calls
-from hpn.experiment.execute import remote as away
-from hpn.experiment.execute.cluster import Cluster, open_cluster
-from hpn.experiment.execute.graphs import graphs
-from hpn.experiment.execute.jobs import Job, JobEnd, run_job
-from hpn.experiment.execute.local import WorkerError
-from hpn.experiment.execute.ray_calls import check_address, quiet
-from hpn.experiment.execute.remote import read_files, run_there, write_files
+from hpn.errors import ConfigError, DataError
+from hpn.experiment.execute import open_executor
+from hpn.experiment.execute import ray as ray_module
+from hpn.experiment.execute.jobs import JobEnd, WorkerError, run_job
+from hpn.experiment.execute.ray import (
+    RayExecutor,
+    check_address,
+    quiet,
+    read_files,
+    run_there,
+    write_files,
+)
 from hpn.experiment.run.checkpoint import load_checkpoint
 from hpn.experiment.run.config import RunConfig, resolve_config
-from hpn.experiment.run.runner import is_finished, run_seed
-from hpn.experiment.tune import trials
-from hpn.experiment.tune.trials import Job as Trial
-from hpn.experiment.tune.trials import evaluate_job
+from hpn.experiment.run.runner import Job
 from hpn.experiment.watch import Watcher
-from hpn.nn.device import one_thread
 
 TASKS = [[0, 1], [2, 3], [4, 5]]
 
@@ -52,22 +53,16 @@ def resolved() -> tuple[RunConfig, Graph]:
     return resolve_config("digits", method="ncm", tasks=TASKS)
 
 
-@pytest.fixture(autouse=True)
-def _graphs(resolved: tuple[RunConfig, Graph]) -> Iterator[None]:
-    graphs.clear()
-    graphs[resolved[0].data_sha256] = resolved[1]
-    yield
-    graphs.clear()
-
-
 @pytest.fixture
 def job(resolved: tuple[RunConfig, Graph], tmp_path: Path) -> Job:
     (tmp_path / "run").mkdir()
-    return Job(resolved[0], 0, tmp_path / "run" / "seed-0", None)
+    return Job(resolved[0], 0, tmp_path / "run" / "seed-0", graph=resolved[1])
 
 
-def no_graph() -> Graph:
-    pytest.fail("the graph is there already")
+@pytest.fixture
+def stored(fake: Any, job: Job) -> list[Any]:
+    """The graph in the object store."""
+    return [fake.put(job.graph)]
 
 
 def numbers(files: dict[str, bytes]) -> dict[str, Any]:
@@ -81,80 +76,64 @@ def numbers(files: dict[str, bytes]) -> dict[str, Any]:
 
 def run_here(job: Job, name: str) -> dict[str, bytes]:
     """The files that a worker process of this machine writes."""
+    assert job.folder is not None
     folder = job.folder.parent.parent / name
     folder.mkdir()
-    with one_thread():
-        assert run_job(replace(job, folder=folder / job.folder.name)).error is None
+    assert run_job(replace(job, folder=folder / job.folder.name), job.graph).error is None
     return read_files(folder / job.folder.name)
 
 
-def interrupted(job: Job, graph: Graph) -> dict[str, bytes]:
-    """The files of a seed that was stopped after its first task."""
+def interrupted(job: Job) -> dict[str, bytes]:
+    """The files of a seed that was stopped after its first step."""
 
     class Stop(Watcher):
         def step_finished(self, *_: Any) -> None:
             raise Interrupted
 
     with contextlib.suppress(Interrupted):
-        run_seed(job.config, graph, job.seed, job.folder, Stop())
-    assert not is_finished(job.folder, views=False)
+        job.run(job.graph, Stop())
+    assert not job.is_finished()
     return read_files(job.folder)
 
 
-def test_a_worker_gives_the_files_of_a_local_run_bit_for_bit(job: Job) -> None:
-    end, files = run_there(job, {}, no_graph)
-    assert end.error is None
-    assert end.seconds > 0
+def test_a_worker_gives_the_files_of_a_local_run_bit_for_bit(job: Job, fake: Any, stored: list[Any]) -> None:
+    end, files = run_there(job, {}, stored)
+    assert (end.error, end.seconds > 0) == (None, True)
     assert numbers(files) == numbers(run_here(job, "here"))
     assert {"result.json", "checkpoint.json", "log.jsonl"} < set(files)
     assert not job.folder.exists()
+    assert run_there(replace(job, seed=1), {}, stored)[0].error is None
+    assert fake.fetched == 1, "a worker gets the graph once"
 
 
-def test_a_worker_gets_the_graph_once(job: Job, resolved: tuple[RunConfig, Graph]) -> None:
-    graphs.clear()
-    calls: list[int] = []
-
-    def load() -> Graph:
-        calls.append(1)
-        return resolved[1]
-
-    for seed in (0, 1):
-        assert run_there(replace(job, seed=seed), {}, load)[0].error is None
-    assert len(calls) == 1
-
-
-def test_a_worker_goes_on_from_the_files_sent_along(job: Job, resolved: tuple[RunConfig, Graph]) -> None:
-    sent = interrupted(job, resolved[1])
-    end, files = run_there(job, sent, no_graph)
+def test_a_worker_resumes_from_the_files_sent_along(job: Job, stored: list[Any]) -> None:
+    end, files = run_there(job, interrupted(job), stored)
     assert end.error is None
     events = [json.loads(line) for line in files["log.jsonl"].splitlines()]
-    assert [event["task"] for event in events if event["event"] == "resumed"] == [1]
+    assert [event["step"] for event in events if event["event"] == "resumed"] == [1]
     assert numbers(files) == numbers(run_here(job, "here"))
 
 
-def test_other_versions_on_a_machine_fail_the_job(job: Job) -> None:
+def test_other_versions_on_a_machine_fail_the_job(job: Job, stored: list[Any]) -> None:
     other = replace(job, config=replace(job.config, versions={**job.config.versions, "torch": "1.0"}))
-    end, files = run_there(other, {}, no_graph)
+    there = re.escape(job.config.versions["torch"])
+    with pytest.raises(ConfigError, match=f"has other versions: torch {there} there, 1.0 here$"):
+        run_there(other, {}, stored)
+
+
+def test_a_job_that_fails_states_why_and_gives_no_files(job: Job, stored: list[Any]) -> None:
+    end, files = run_there(job, {"checkpoint.json": b"{"}, stored)
     assert files == {}
-    assert end.error is not None
-    assert f"torch {job.config.versions['torch']} there, 1.0 here" in end.error
-    assert "numpy" not in end.error
+    assert f"{job.folder / 'checkpoint.json'} is damaged" in (end.error or ""), "not the folder of the worker"
+    assert "\n" not in (end.error or "")
 
 
-def test_a_job_that_fails_says_why_and_gives_no_files(job: Job) -> None:
-    end, files = run_there(job, {"checkpoint.json": b"{"}, no_graph)
-    assert files == {}
-    assert end.error is not None
-    assert f"{job.folder / 'checkpoint.json'} is damaged" in end.error  # not the folder of the worker
-    assert "\n" not in end.error
-
-
-def test_a_stop_while_files_are_written_leaves_a_seed_that_can_go_on(
-    job: Job, resolved: tuple[RunConfig, Graph], monkeypatch: pytest.MonkeyPatch
+def test_a_stop_while_files_are_written_leaves_a_seed_that_can_be_resumed(
+    job: Job, stored: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = interrupted(job, resolved[1])
-    _, files = run_there(job, before, no_graph)
-    write = away.write_atomic
+    before = interrupted(job)
+    _, files = run_there(job, before, stored)
+    write = ray_module.write_atomic
     for allowed in range(len(files)):
         shutil.rmtree(job.folder)
         write_files(job.folder, before)
@@ -165,15 +144,15 @@ def test_a_stop_while_files_are_written_leaves_a_seed_that_can_go_on(
                 raise Interrupted
             write(path, content)
 
-        monkeypatch.setattr(away, "write_atomic", stopped)
+        monkeypatch.setattr(ray_module, "write_atomic", stopped)
         with pytest.raises(Interrupted):
             write_files(job.folder, files)
-        monkeypatch.setattr(away, "write_atomic", write)
-        assert not is_finished(job.folder, views=False)
+        monkeypatch.setattr(ray_module, "write_atomic", write)
+        assert not job.is_finished()
         saved = load_checkpoint(job.folder)
         assert saved is not None
         assert len(saved["rows"]) in {1, len(TASKS)}
-        assert run_job(job).error is None
+        assert run_job(job, job.graph).error is None
         assert numbers(read_files(job.folder)) == numbers(files)
     write_files(job.folder, files)
     assert read_files(job.folder) == files
@@ -189,7 +168,7 @@ def test_half_written_files_stay_behind(tmp_path: Path) -> None:
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"--ray needs Ray: pip install 'hpn\[ray\]'"), Cluster("auto"):
+    with pytest.raises(ConfigError, match=r"--ray needs Ray: pip install 'hpn\[ray\]'"), RayExecutor("auto"):
         pass
 
 
@@ -212,33 +191,43 @@ def test_nobody_listens() -> None:
     ],
 )
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, probe: str, wait: float, message: str) -> None:
-    monkeypatch.setattr(ray_calls, "PROBE", probe)
+    monkeypatch.setattr(ray_module, "PROBE", probe)
     with pytest.raises(ConfigError, match=message):
         check_address("auto", wait)
 
 
+def broken_config(config: RunConfig) -> RunConfig:
+    """A run that cannot begin: its plan has a class that the data does not."""
+    steps = (replace(config.plan.steps[0], classes=(0, 99)),)
+    return replace(config, plan=replace(config.plan, steps=steps))
+
+
+def seeds_of(job: Job, count: int) -> list[Job]:
+    return [replace(job, seed=seed, folder=job.folder.with_name(f"seed-{seed}")) for seed in range(count)]
+
+
 def test_jobs_begin_in_order_a_few_at_a_time_and_one_graph_is_sent(fake: Any, job: Job) -> None:
-    jobs = [replace(job, seed=seed, folder=job.folder.with_name(f"seed-{seed}")) for seed in range(7)]
-    jobs[2] = replace(jobs[2], config=replace(job.config, tasks=((0, 99),)))
-    ends: dict[int, JobEnd] = {}
+    jobs = seeds_of(job, 7)
+    jobs[2].config = broken_config(job.config)
     handler = signal.getsignal(signal.SIGTERM)
-    with Cluster("local") as there:
+    with RayExecutor("local") as there:
         assert signal.getsignal(signal.SIGTERM) is handler
-        assert there.num_jobs == 1
+        assert there.num_workers == 1
         assert fake.needs == {"num_cpus": 1, "max_retries": 2}
-        there(jobs, on_done=ends.__setitem__)
-        there(jobs[:1], on_done=ends.__setitem__)
-        with pytest.raises(ConfigError, match="in use in this process"), Cluster("local"):
+        ends = dict(there.run(jobs))
+        assert dict(there.run(jobs[:1])) == {0: JobEnd(None, pytest.approx(0, abs=60))}
+        with pytest.raises(ConfigError, match="in use in this process"), RayExecutor("local"):
             pass
     assert not fake.connected
     assert [given[0].seed for given in fake.begun] == [0, 1, 2, 3, 4, 5, 6, 0]
+    assert {given[0].graph for given in fake.begun} == {None}
     assert fake.most == 4
     assert len(fake.stored) == 1
     assert sorted(index for index, end in ends.items() if end.error) == [2]
-    assert all(is_finished(jobs[index].folder, views=False) for index in ends if index != 2)
+    assert all(jobs[index].is_finished() for index in ends if index != 2)
     assert not jobs[2].folder.exists()
     assert set(fake.begun[0][1]) == set()
-    assert "result.json" in fake.begun[-1][1]  # what was there by then went along
+    assert "result.json" in fake.begun[-1][1], "what was there by then went along"
     assert fake.options["address"] == "local"
     assert {path or str(Path.cwd()) for path in sys.path} == set(fake.places)
     assert "RAY_task_oom_retries" not in os.environ
@@ -253,95 +242,69 @@ def test_jobs_begin_in_order_a_few_at_a_time_and_one_graph_is_sent(fake: Any, jo
     ],
 )
 def test_a_worker_that_dies_fails_its_job_alone(fake: Any, job: Job, kind: str, message: str) -> None:
-    ends: dict[int, JobEnd] = {}
     fake.dies = getattr(fake.exceptions, kind)
-
-    def done(index: int, end: JobEnd) -> None:
-        ends[index] = end
-        fake.dies = None
-
-    with Cluster("local") as there:
-        there([job, replace(job, seed=1, folder=job.folder.with_name("seed-1"))], on_done=done)
-    errors = [end.error for end in ends.values()]
+    errors = []
+    with RayExecutor("local") as there:
+        for _, end in there.run(seeds_of(job, 2)):
+            errors.append(end.error)
+            fake.dies = None
     assert errors[1:] == [None]
-    with pytest.raises(ConfigError, match=message):
-        raise ConfigError(errors[0])
+    with pytest.raises(WorkerError, match=message):
+        raise WorkerError(errors[0])
 
 
-def test_what_cannot_be_sent_or_written_fails_its_job_alone(fake: Any, job: Job, tmp_path: Path) -> None:
+def test_errors_of_people_come_back_as_they_are(fake: Any, job: Job) -> None:
+    fake.dies = lambda _: fake.exceptions.RayTaskError(DataError("no such node"))
+    with RayExecutor("local") as there:
+        assert [end.error for _, end in there.run([job])] == ["no such node"]
+        with pytest.raises(DataError, match=r"^no such node$"):
+            there.get(object())
+
+
+def test_what_cannot_be_written_fails_its_job_alone(fake: Any, job: Job, tmp_path: Path) -> None:
     lost = replace(job, folder=tmp_path / "no run" / "seed-0")
-    other = replace(job, config=replace(job.config, data_sha256="other"))
-    ends: dict[int, JobEnd] = {}
-    with Cluster("local") as there:
-        there([other, lost, job], on_done=ends.__setitem__)
-    assert "digits has changed" in (ends[0].error or "")
-    assert "FileNotFoundError" in (ends[1].error or "")
-    assert ends[1].seconds > 0
-    assert ends[2].error is None
+    with RayExecutor("local") as there:
+        ends = dict(there.run([lost, job]))
+    assert "FileNotFoundError" in (ends[0].error or "")
+    assert ends[0].seconds > 0
+    assert ends[1].error is None
 
 
-def test_an_exception_here_cancels_what_runs(fake: Any, job: Job) -> None:
-    def stop(*_: Any) -> None:
-        raise Interrupted
-
+def test_closing_cancels_what_runs(fake: Any, job: Job) -> None:
     fake.cpus = 2
-    with pytest.raises(Interrupted), Cluster("local") as there:
-        there([job] * 20, on_done=stop)
+    with RayExecutor("local") as there, contextlib.closing(there.run(seeds_of(job, 20))) as ends:
+        next(ends)
     assert len(fake.begun) == 8
     assert fake.cancelled == 7
     assert not fake.connected
 
 
-def test_a_cluster_that_is_lost_is_told_on_one_line(fake: Any, job: Job) -> None:
+def test_a_cluster_that_is_lost_is_one_line(fake: Any, job: Job) -> None:
     def gone(*_: Any, **__: Any) -> Any:
         raise ConnectionError("client is\ndisconnected")
 
     fake.wait = gone
     message = r"^lost the Ray cluster local \(ConnectionError: client is disconnected\)$"
-    with pytest.raises(ConfigError, match=message), Cluster("local") as there:
-        there([job], on_done=lambda *_: None)
+    with RayExecutor("local") as there, pytest.raises(ConfigError, match=message):
+        list(there.run([job]))
 
 
-def test_a_job_takes_a_gpu_if_the_cluster_is_told_so(fake: Any, job: Job) -> None:
-    message = "^the Ray cluster local has no GPU; leave the device to it, or say cpu$"
-    with pytest.raises(ConfigError, match=message), open_cluster("local", "cuda"):
+def test_a_job_takes_a_gpu_if_the_device_is_cuda(fake: Any) -> None:
+    message = "^the Ray cluster local has no GPU; choose --device auto or cpu$"
+    with pytest.raises(ConfigError, match=message), open_executor(1, "local", "cuda"):
         pass
     assert not fake.connected
     fake.gpus, fake.cpus = 2, 8
-    with open_cluster("local", "cuda") as there:
-        assert there is not None
-        assert there.num_jobs == 2
+    with open_executor(1, "local", "cuda") as there:
+        assert there.num_workers == 2
     assert fake.needs == {"num_cpus": 1, "num_gpus": 1, "max_retries": 2}
-    with open_cluster(None, "cuda") as there:
-        assert there is None
 
 
-def test_a_function_gives_its_results_or_the_first_error_and_folders_travel(fake: Any, job: Job) -> None:
-    results: dict[int, Any] = {}
-    trial = Trial(job.config, 0, None)
-    final = Trial(job.config, 0, None, job.folder)
-    with Cluster("local") as there:
-        there.run(evaluate_job, [trial, replace(trial, seed=1)], on_done=results.__setitem__)
-        assert [results[seed].am for seed in (0, 1)] == [
-            evaluate_job(replace(trial, seed=seed)).am for seed in (0, 1)
-        ]
-        there.run(trials.run_job, [final], on_done=results.__setitem__)
-        assert numbers(read_files(job.folder)) == numbers(run_here(job, "here"))
-        for kind, error in {
-            "OutOfMemoryError": "too little memory",
-            "WorkerCrashedError": "it ran on died",
-        }.items():
-            fake.dies = getattr(fake.exceptions, kind)
-            with pytest.raises(WorkerError, match=error):
-                there.run(evaluate_job, [trial], on_done=results.__setitem__)
-        fake.dies = lambda _: fake.exceptions.RayTaskError(DataError("no such node"))
-        with pytest.raises(DataError, match=r"^no such node$"):
-            there.run(evaluate_job, [trial], on_done=results.__setitem__)
-        fake.dies = None
-        (job.folder / "checkpoint.json").write_text("{")
-        (job.folder / "result.json").unlink()
-        with pytest.raises(CheckpointError, match=str(job.folder / "checkpoint.json")):
-            there.run(trials.run_job, [final], on_done=results.__setitem__)
+def test_a_trial_gives_its_value(fake: Any, job: Job) -> None:
+    trial = replace(job, folder=None)
+    with RayExecutor("local") as there:
+        ((_, end),) = there.run([trial])
+    assert end.value == run_job(trial, job.graph).value
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -390,29 +353,22 @@ def test_ray_may_be_called_from_any_thread() -> None:
 @pytest.mark.slow
 def test_a_cluster_gives_the_results_of_this_machine_and_ends(job: Job, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
-    psutil = pytest.importorskip("psutil")
-    config, _ = resolve_config(
+    config, graph = resolve_config(
         "digits", method="finetune", backbone="gcn", tasks=TASKS, settings={"epochs": 5}, recipe=None
     )
     (tmp_path / "finetune").mkdir()
-    jobs = [
-        job,
-        replace(job, config=replace(config, tasks=((0, 99),)), folder=tmp_path / "finetune" / "seed-7"),
-        replace(job, config=config, folder=tmp_path / "finetune" / "seed-0"),
-        replace(job, config=config, seed=1, folder=tmp_path / "finetune" / "seed-1"),
-    ]
+    finetune = Job(config, 0, tmp_path / "finetune" / "seed-0", graph=graph)
+    other = replace(finetune, config=broken_config(config), folder=tmp_path / "finetune" / "seed-7")
+    jobs = [job, other, *seeds_of(finetune, 2)]
     ends: dict[int, JobEnd] = {}
     processes: set[Any] = set()
     others = set(psutil.Process().children(recursive=True))
-
-    def done(index: int, end: JobEnd) -> None:
-        ends[index] = end
-        processes.update({*psutil.Process().children(recursive=True)} - others)
-
-    with Cluster("local") as there:
-        assert there.num_jobs >= 1
-        there(jobs, on_done=done)
-    assert "no class 99" in (ends.pop(1).error or "")
+    with RayExecutor("local") as there:
+        assert there.num_workers >= 1
+        for index, end in there.run(jobs):
+            ends[index] = end
+            processes.update({*psutil.Process().children(recursive=True)} - others)
+    assert "99" in (ends.pop(1).error or "")
     assert {index: end.error for index, end in ends.items()} == {0: None, 2: None, 3: None}
     for index in ends:
         assert numbers(read_files(jobs[index].folder)) == numbers(run_here(jobs[index], f"here-{index}"))
@@ -424,9 +380,9 @@ def test_a_cluster_gives_the_results_of_this_machine_and_ends(job: Job, tmp_path
 PROGRAM = """
 import signal, sys
 from pathlib import Path
-from hpn.experiment.execute.cluster import Cluster
+from hpn.experiment.execute.ray import RayExecutor
 from hpn.experiment.run.config import resolve_config
-from hpn.experiment.execute.jobs import Job
+from hpn.experiment.run.runner import Job
 
 class Interrupted(BaseException): ...
 
@@ -435,12 +391,13 @@ def interrupt(*_):
 
 for kind in (signal.SIGINT, signal.SIGTERM):
     signal.signal(kind, interrupt)
-config, _ = resolve_config("digits", method="finetune", backbone="gcn", settings={"epochs": 10**6})
+settings = {"epochs": 10**6}
+config, graph = resolve_config("digits", method="finetune", backbone="gcn", settings=settings)
 try:
-    with Cluster("local") as there:
+    with RayExecutor("local") as there:
         print("go", flush=True)
-        folders = [Path(sys.argv[1], f"seed-{seed}") for seed in range(9)]
-        there([Job(config, seed, folder, None) for seed, folder in enumerate(folders)], on_done=print)
+        jobs = [Job(config, seed, Path(sys.argv[1], f"seed-{seed}"), graph=graph) for seed in range(9)]
+        print(list(there.run(jobs)))
 except Interrupted:
     print("interrupted")
 """
@@ -460,7 +417,7 @@ def test_ctrl_c_ends_a_cluster_without_a_word(tmp_path: Path) -> None:
     assert program.stdout is not None
     assert program.stdout.readline() == "go\n", program.communicate()
     time.sleep(2)  # some jobs are under way, or about to be
-    os.killpg(program.pid, signal.SIGINT)  # as a terminal does: everybody is told
-    out, err = program.communicate(timeout=120)  # until everybody has closed the pipes
+    os.killpg(program.pid, signal.SIGINT)  # as a terminal does: every process gets it
+    out, err = program.communicate(timeout=120)  # until all have closed the pipes
     assert (out, err) == ("interrupted\n", "")
     assert list(tmp_path.iterdir()) == []

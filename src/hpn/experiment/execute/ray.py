@@ -1,0 +1,384 @@
+"""Jobs on the machines of a Ray cluster, which need not share a file system.
+
+A graph goes to the cluster once, through Ray's object store. What the folder of an unfinished seed holds
+travels with its job; what the folder of the finished one holds comes back, and is written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import joblib
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError, HPNError
+from hpn.experiment.execute.jobs import Executor, JobEnd, WorkerError, one_line, run_job
+from hpn.experiment.run.checkpoint import NAME as CHECKPOINT
+from hpn.experiment.run.environment import installed_versions
+from hpn.experiment.run.folder import RESULT, write_atomic
+from hpn.experiment.run.runner import Job
+
+LOCAL = "local"
+JOBS_PER_CPU = 4
+"""So many jobs are submitted to the cluster at a time."""
+WAIT = 30.0
+"""Seconds in which a cluster has to answer."""
+POLL = 0.2
+"""Seconds after which a signal that came while Ray was waiting is looked at."""
+OBJECT_STORE = 2 * 2**30
+"""Bytes of shared memory for graphs and smoothed columns on this machine; what is more goes to disk."""
+MAX_RETRIES = 2
+"""How often a job begins again whose worker or machine died."""
+SETTINGS = {
+    "RAY_task_oom_retries": str(MAX_RETRIES),  # without end, if not set
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # or the deaths of workers are reported on standard output
+}
+"""What Ray reads from the environment when it is imported and when it connects."""
+PROBE = """
+import sys, ray
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+except Exception as error:
+    sys.exit(" ".join(f"{type(error).__name__}: {error}".split()))
+"""
+
+
+class RayExecutor(Executor):
+    """A Ray cluster, connected until the ``with`` block ends.
+
+    A job takes one CPU and computes with one thread, as in a worker process of this machine, and gives
+    the same numbers on the same kind of CPU.
+
+    Args:
+        address: As ``ray.init`` takes it: ``auto``, ``HOST:6379`` or ``ray://HOST:10001``; ``local`` stands
+            for a new cluster on this machine, which ends with the block.
+        gpus: Whether a job takes a GPU as well.
+        wait: Seconds in which the cluster has to answer.
+        num_cpus: Jobs at a time on a new cluster; by default as many as this process may use cores.
+
+    Raises:
+        ConfigError: On entry, if Ray is not installed, the cluster cannot be reached or has no GPU; later,
+            if the cluster is lost.
+    """
+
+    def __init__(
+        self, address: str, *, gpus: bool = False, wait: float = WAIT, num_cpus: int | None = None
+    ) -> None:
+        self.address = address
+        self.gpus = gpus
+        self.wait = wait
+        self.num_cpus = num_cpus
+        self.ray: Any = None
+        self._task: Any = None
+        self._graphs: dict[str, Any] = {}
+        self._session: str | None = None
+
+    def __enter__(self) -> RayExecutor:
+        self.ray = _import_ray()
+        if self.ray.is_initialized():
+            raise ConfigError("Ray is in use in this process already; call ray.shutdown() first")
+        if self.address != LOCAL:
+            check_address(self.address, self.wait)
+        try:
+            with quiet():
+                self._connect()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._graphs = {}
+        with quiet():
+            self.ray.shutdown()
+            if self._session:  # logs of Ray
+                shutil.rmtree(self._session, ignore_errors=True)
+
+    @property
+    def num_workers(self) -> int:
+        """Jobs that the cluster runs at a time as it is now: one for each CPU, or GPU; at least one."""
+        return max(1, self._count("GPU" if self.gpus else "CPU"))
+
+    def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
+        """Run all jobs; see :class:`~hpn.experiment.execute.jobs.Executor`."""
+        waiting = iter(enumerate(jobs))
+        running: dict[Any, int] = {}
+        try:
+            while True:
+                for index, job in islice(waiting, max(0, self.num_workers * JOBS_PER_CPU - len(running))):
+                    try:
+                        running[self._submit(job)] = index
+                    except OSError as error:  # its folder cannot be read
+                        yield index, JobEnd(one_line(error))
+                if not running:
+                    return
+                for answer in self.wait_for(list(running)):
+                    index = running.pop(answer)
+                    yield index, self._end(jobs[index], answer)
+        finally:
+            with quiet(), contextlib.suppress(Exception):
+                for answer in running:
+                    self.ray.cancel(answer, force=True)
+
+    def wait_for(self, answers: list[Any]) -> list[Any]:
+        """One of the answers, if one has come."""
+        with self._reachable():
+            return list(self.ray.wait(answers, num_returns=1, timeout=POLL)[0])
+
+    def get(self, answer: Any) -> Any:
+        """What a task gave.
+
+        Raises:
+            HPNError: The one that the task raised.
+            WorkerError: If it failed otherwise, or its worker died.
+        """
+        errors = self.ray.exceptions
+        try:
+            with quiet():
+                return self.ray.get(answer)
+        except errors.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, HPNError):
+                raise type(cause)(str(cause)) from error
+            if isinstance(error, errors.RayTaskError):
+                why = _last_line(error)
+            elif isinstance(error, errors.OutOfMemoryError):
+                why = "the machine that it ran on has too little memory"
+            else:
+                why = f"the worker or machine that it ran on died ({type(error).__name__})"
+            raise WorkerError(why) from error
+
+    def _connect(self) -> None:
+        options: dict[str, Any] = {}
+        variables = SETTINGS
+        if self.address == LOCAL:
+            options = {
+                "num_cpus": self.num_cpus or joblib.cpu_count(),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE,
+            }
+            # Workers are to find what this process finds, the source folder of hpn included.
+            places = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+            variables = {**SETTINGS, "PYTHONPATH": places}
+        try:
+            with _environment(variables):
+                context = self.ray.init(
+                    address=self.address, log_to_driver=False, logging_level="ERROR", **options
+                )
+        except Exception as error:
+            raise ConfigError(f"cannot use the Ray cluster {self.address} ({one_line(error)})") from error
+        if self.address == LOCAL:
+            self._session = context.address_info["session_dir"]
+        if self.gpus and not self._count("GPU"):
+            raise ConfigError(f"the Ray cluster {self.address} has no GPU; choose --device auto or cpu")
+        needs = {"num_cpus": 1, **({"num_gpus": 1} if self.gpus else {})}
+        self._task = self.ray.remote(**needs, max_retries=MAX_RETRIES)(run_there)
+
+    def _count(self, resource: str) -> int:
+        with self._reachable():
+            return int(self.ray.cluster_resources().get(resource, 0))
+
+    def _submit(self, job: Job) -> Any:
+        key = job.config.data_sha256
+        files = read_files(job.folder) if job.folder else {}
+        with quiet():
+            if key not in self._graphs:
+                self._graphs[key] = self.ray.put(job.graph)
+            # In a list, or Ray would get the graph for every job.
+            return self._task.remote(replace(job, graph=None, stream=None), files, [self._graphs[key]])
+
+    @contextlib.contextmanager
+    def _reachable(self) -> Iterator[None]:
+        try:
+            with quiet():
+                yield
+        except Exception as error:
+            raise ConfigError(f"lost the Ray cluster {self.address} ({one_line(error)})") from error
+
+    def _end(self, job: Job, answer: Any) -> JobEnd:
+        """How a job ended; the files of one that went well are written."""
+        end = JobEnd()
+        try:
+            answered: tuple[JobEnd, dict[str, bytes]] = self.get(answer)
+            end, files = answered
+            if job.folder and end.error is None:
+                write_files(job.folder, files)
+        except WorkerError as error:
+            return JobEnd(str(error))
+        except (HPNError, OSError) as error:
+            return replace(end, error=one_line(error))
+        return end
+
+
+def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
+    """What a worker does with a job: it runs it in a folder of its own.
+
+    Args:
+        job: The job; its folder and data are on another machine.
+        files: What its folder holds.
+        graph: Its data in Ray's object store.
+
+    Returns:
+        How it ended and, if it went well, what its folder is to hold.
+
+    Raises:
+        ConfigError: If this machine has other versions.
+    """
+    check_versions(job.config.versions)
+    data = _fetch(graph[0])
+    if job.folder is None:
+        return run_job(job, data), {}
+    with TemporaryDirectory(prefix="hpn-") as place:
+        folder = Path(place) / job.folder.name
+        write_files(folder, files)
+        end = run_job(replace(job, folder=folder), data)
+        if end.error is not None:
+            return replace(end, error=end.error.replace(str(folder), str(job.folder))), {}
+        return end, read_files(folder)
+
+
+@lru_cache(maxsize=2)
+def _fetch(graph: Any) -> Graph:
+    """A graph from Ray's object store, once for the jobs of a worker."""
+    found: Graph = _import_ray().get(graph)
+    return found
+
+
+def check_versions(here: Mapping[str, str]) -> None:
+    """Refuse to compute where other versions are installed.
+
+    Raises:
+        ConfigError: If versions differ.
+    """
+    there = installed_versions()
+    different = "; ".join(
+        f"{name} {there.get(name)} there, {here.get(name)} here"
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
+    )
+    if different:
+        raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a seed's folder by name, half-written ones aside; none if there is no folder."""
+    if not folder.is_dir():
+        return {}
+    found = (path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".part")
+    return {path.name: path.read_bytes() for path in found}
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make a seed's folder hold these files, the result last: whenever it stops, the seed can be resumed."""
+    folder.mkdir(exist_ok=True)
+    for name in sorted(files, key=lambda name: (name == RESULT, name == CHECKPOINT)):
+        if name == RESULT:
+            for path in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
+                if path.name not in files:
+                    path.unlink()
+        write_atomic(folder / name, files[name])
+
+
+def check_address(address: str, wait: float) -> None:
+    """See whether a cluster answers.
+
+    Ray itself tries for minutes, and prints that; so another process tries, for as long as it may.
+
+    Raises:
+        ConfigError: If none does.
+    """
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    try:
+        if host and port.isdecimal():  # most mistakes show at once
+            socket.create_connection((host, int(port)), timeout=wait).close()
+        words = [sys.executable, "-c", PROBE, address]
+        probe = subprocess.run(words, capture_output=True, text=True, timeout=wait, check=False)  # noqa: S603
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot reach the Ray cluster {address} ({error})") from error
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(
+            f"cannot reach the Ray cluster {address} (no answer in {wait:.0f} seconds)"
+        ) from error
+    if probe.returncode:
+        why = (probe.stderr.strip().splitlines() or [f"exit code {probe.returncode}"])[-1]
+        if "AuthToken" in probe.stderr:
+            why = "it requires a token; set RAY_AUTH_MODE=token, see Ray's documentation"
+        raise ConfigError(f"cannot reach the Ray cluster {address} ({one_line(why)})")
+
+
+def _last_line(error: Exception) -> str:
+    """Why a worker could not do what was requested: the last line of its traceback."""
+    last = one_line(str(error).strip().splitlines()[-1])
+    if "ModuleNotFoundError" in last or "ImportError" in last:
+        last += "; every machine of the cluster needs hpn, as it is installed here"
+    return f"failed on the cluster: {last}"
+
+
+def _import_ray() -> Any:
+    """The package, imported without warnings."""
+    try:
+        with _environment(SETTINGS), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+    except ImportError as error:
+        raise ConfigError("--ray needs Ray: pip install 'hpn[ray]'") from error
+    return ray
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables inside, all as before outside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Around calls of Ray: no warnings, and Ctrl-C and the like wait until the end.
+
+    Ray loses what a signal handler raises while it waits, and puts a handler of its own in place.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        came: list[int] = []
+        before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            for kind, handler in before.items():
+                if handler not in (signal.SIG_IGN, None):
+                    signal.signal(kind, lambda number, _: came.append(number))
+            yield
+        except SystemExit:
+            came.append(signal.SIGTERM)  # Ray's own handler got it
+            raise
+        finally:
+            for kind, handler in before.items():
+                if handler is not None:
+                    signal.signal(kind, handler)
+            if came:
+                signal.raise_signal(came[0])
