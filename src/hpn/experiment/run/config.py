@@ -196,10 +196,12 @@ def resolve_config(
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
     check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
     recipe_name, found = take_recipe(recipe, dataset, name, given, scenario)
+    if found is not None and recipe != AUTO:
+        _check_recipe(found, recipe, method=name, scenario=scenario)
     chosen = {**(found.settings if found else {}), **given}
     params = resolve_params(learner, chosen, owner=name, without={"seed"})
     if found is not None and recipe != AUTO:
-        _check_recipe(found, recipe, method=name, backbone=params.get("backbone"), scenario=scenario)
+        _check_recipe(found, recipe, backbone=params.get("backbone"))
     learner(**params)  # refuses what does not go together, before anything is loaded
     loader = find_loader(dataset, data_root)
     data_options = resolve_params(loader, options, owner=f"data set {dataset}")
