@@ -16,6 +16,7 @@ Figure = Callable[[Path], Iterator[Row]]
 FIGURES = {
     "startup": "commands:startup",
     "commands": "commands:commands",
+    "trace": "trace:trace",
     "authors": "paper:authors",
     "arxiv": "paper:arxiv",
     "estimator": "solved:estimator",

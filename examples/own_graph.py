@@ -39,8 +39,8 @@ def main() -> None:
         result = hpn.run(str(data), method="ncm", scenario="class", seeds=5, out=Path(folder) / "run")
         print(f"AM {result['am']['mean']:.1f} ± {result['am']['std']:.1f} %, no task given")
 
-        learner = hpn.load_learner(result["out"], seed=0)
-        names = result["class_names"]
+        learner = hpn.load_learner(result.out, seed=0)
+        names = result.class_names
         # Three new accounts; the first two trade with each other.
         x = torch.zeros(3, 8)
         x[[0, 1], 2], x[2, 0] = 2.0, 2.0

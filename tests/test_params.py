@@ -7,7 +7,8 @@ import pytest
 from pydantic import Field
 
 from hpn.errors import ConfigError
-from hpn.params import LogRange, OneOf, check_space, declared_params, resolve_params
+from hpn.learners import LEARNERS
+from hpn.params import LogRange, OneOf, check_space, declared_params, read_meanings, resolve_params
 
 
 def train(
@@ -112,3 +113,35 @@ def test_none_is_a_word_where_it_is_a_choice() -> None:
 
     given = {"normalize": "none", "most": "none"}
     assert resolve_params(load, given, owner="load") == {"normalize": "none", "most": None}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_hyper_parameter_has_a_meaning(name: str) -> None:
+    learner = LEARNERS[name]
+    for kind in getattr(learner, "variants", lambda: {name: learner})().values():
+        meanings = read_meanings(kind)
+        assert all(meanings.get(key, "")[-1:] == "." for key in declared_params(kind)), kind
+        assert not any(mark in text for text in meanings.values() for mark in ("`", "\n", "  "))
+
+
+def test_meanings_of_a_class_come_before_those_of_what_it_extends() -> None:
+    class Base:
+        """Trains.
+
+        Args:
+            lr: Learning rate: above 0.
+            epochs: Passes
+                over the nodes.
+
+        Raises:
+            ValueError: Never.
+        """
+
+    class Derived(Base):
+        """Trains longer.
+
+        Args:
+            epochs: Many passes.
+        """
+
+    assert read_meanings(Derived) == {"lr": "Learning rate: above 0.", "epochs": "Many passes."}

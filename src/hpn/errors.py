@@ -1,9 +1,11 @@
-"""Errors that are the user's to mend: one line that says what is wrong, where, and what to do."""
+"""Errors that are the user's to fix: one line that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class HPNError(Exception):
@@ -28,6 +30,22 @@ class CheckpointError(HPNError):
 
 class NotFittedError(HPNError, ValueError):
     """``predict`` was called before the first task was learned."""
+
+
+def disk_full(error: BaseException | None) -> bool:
+    """Whether something failed because the disk, or the user's share of it, is full.
+
+    Example:
+        >>> disk_full(OSError(errno.ENOSPC, "No space left on device")), disk_full(OSError("no such file"))
+        (True, False)
+    """
+    is_full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return is_full or "No space left on device" in str(error)  # DuckDB has errors of its own
+
+
+def describe_disk_full(path: Path, kept: str) -> str:
+    """The message about it: where, what is there now, and what to do."""
+    return f"no space left to write {path}; {kept}, free some space and run the same command again"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from hpn.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, init=False)
@@ -121,6 +125,63 @@ def resolve_params(
         else:
             resolved[name] = parameter.default
     return resolved
+
+
+class NamedArguments:
+    """Base of classes whose constructor refuses an unknown argument by name, with the nearest right one.
+
+    Example:
+        >>> class Trained(NamedArguments):
+        ...     def __init__(self, *, epochs: int = 1) -> None: ...
+        >>> Trained(epoch=3)
+        Traceback (most recent call last):
+        ...
+        TypeError: Trained has no 'epoch'; did you mean 'epochs'? it takes: epochs
+    """
+
+    __signature__: inspect.Signature
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        signature = inspect.signature(cls.__init__)  # and not that of __new__
+        cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def __new__(cls, *_args: Any, **given: Any) -> Self:
+        """Check the names before ``__init__`` is called."""
+        known = cls.__signature__.parameters
+        for name in given:
+            if name not in known:
+                takes = f"it takes: {', '.join(known)}"
+                raise TypeError(f"{cls.__name__} has no {name!r}; {nearest(name, known)}{takes}")
+        return super().__new__(cls)
+
+
+def read_meanings(owner: type) -> dict[str, str]:
+    """What each parameter of a class means, from the ``Args`` of its docstring and of those it extends.
+
+    Markup is left out.
+
+    Example:
+        >>> class Trained:
+        ...     '''A network.
+        ...
+        ...     Args:
+        ...         epochs: Passes over the ``train`` nodes,
+        ...             at least one.
+        ...     '''
+        >>> read_meanings(Trained)
+        {'epochs': 'Passes over the train nodes, at least one.'}
+    """
+    meanings: dict[str, str] = {}
+    for kind in reversed(owner.__mro__):
+        _, _, section = inspect.cleandoc(vars(kind).get("__doc__") or "").partition("\nArgs:\n")
+        section = re.split(r"\n(?=\S)", section)[0]
+        for entry in re.split(r"\n(?=    \S)", f"\n{section}"):
+            name, colon, meaning = entry.partition(":")
+            if colon:
+                plain = re.sub(r":\w+:`~?([^`]*)`|``", r"\1", meaning)
+                meanings[name.strip()] = " ".join(plain.split())
+    return meanings
 
 
 def check_space(learner: Any) -> None:

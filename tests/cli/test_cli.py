@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from hpn.learners import LEARNERS
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -285,7 +288,34 @@ def test_methods_lists_every_hyper_parameter(cli: Cli) -> None:
     code, out, _ = cli("methods")
     assert code == 0
     assert "--set weight_decay=0.0005" in out
-    assert set(json.loads(cli("methods", "--json")[1])) >= {"finetune", "joint", "probe", "ncm"}
+    assert "Strength of the L2 penalty on all weights" in out
+    described = json.loads(cli("methods", "--json")[1])
+    assert set(described) == {*LEARNERS, "hpn preset=paper"}
+    assert described["hpn preset=paper"]["params"]["dim"] == 16
+    assert all(list(entry["meanings"]) == list(entry["params"]) for entry in described.values())
+
+
+@pytest.mark.parametrize("words", [(), ("theory",)])
+def test_without_a_command_help_is_printed(cli: Cli, words: tuple[str, ...]) -> None:
+    code, out, err = cli(*words)
+    assert (code, err) == (0, "")
+    assert "Usage: " in out
+    assert out == cli(*words, "--help")[1]
+
+
+@pytest.mark.parametrize("command", ["run", "fit", "reproduce", "datasets", "theory bound"])
+def test_flags_are_shown_as_flags(cli: Cli, command: str) -> None:
+    _, out, _ = cli(*command.split(), "--help")
+    assert "--json" in out
+    assert "bool" not in out.lower()
+    assert not re.search(r"--no-(?!recipe)", out)
+
+
+@pytest.mark.parametrize("command", ["compare", "tune", "reproduce"])
+def test_the_number_of_workers_has_one_name(cli: Cli, command: str) -> None:
+    _, out, _ = cli(command, "--help")
+    assert "--workers" in out
+    assert "--jobs" not in out
 
 
 def test_report(cli: Cli, tmp_path: Path) -> None:
@@ -452,8 +482,8 @@ def test_a_packaged_recipe_is_used_listed_and_can_be_left_out(
 ) -> None:
     monkeypatch.setattr("hpn.experiment.recipes.FOLDER", tmp_path / "recipes")
     assert "no packaged recipes" in cli("recipes")[1]
-    (tmp_path / "recipes" / "synthetic").mkdir(parents=True)
-    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text(
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "synthetic.yaml").write_text(
         "{dataset: synthetic, method: ncm, scenario: task, settings: {max_hops: 1}}"
     )
     assert "max_hops=1" in cli("recipes")[1]
@@ -464,10 +494,10 @@ def test_a_packaged_recipe_is_used_listed_and_can_be_left_out(
         result = json.loads(out)
         found[words] = (result["params"]["max_hops"], result["recipe"])
     assert list(found.values()) == [(1, "synthetic/ncm"), (3, None), (2, "synthetic/ncm")]
-    (tmp_path / "recipes" / "synthetic" / "ncm.yaml").write_text("settings: [1")
+    (tmp_path / "recipes" / "synthetic.yaml").write_text("settings: [1")
     code, out, err = cli("run", *SMALL, "--method", "ncm")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "ncm.yaml is not YAML" in err
+    assert "synthetic.yaml is not YAML" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -512,7 +542,7 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_reproduce_takes_many_data_sets(cli: Cli, reproduced: list[dict[str, Any]]) -> None:
     code, out, err = cli(
-        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--jobs", "3"
+        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--workers", "3"
     )
     assert (code, err) == (0, "")
     asked = reproduced[0]
@@ -554,7 +584,7 @@ def test_reproduce_lists_the_experiments(cli: Cli) -> None:
     [
         (["nonsense"], "unknown experiment 'nonsense'"),
         (["list", "all"], "list goes alone"),
-        (["all", "--jobs", "2", "--ray", "auto"], "give --jobs N or --ray ADDRESS, not both"),
+        (["all", "--workers", "2", "--ray", "auto"], "give --workers N or --ray ADDRESS, not both"),
         (["all", "--datasets", "nowhere.npz"], "nowhere.npz"),
         (["all", "--seeds", "0"], "--seeds must be at least 1"),
         ([], "Missing argument 'NAME'"),

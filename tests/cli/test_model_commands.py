@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -540,3 +541,47 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path) -> None:
     several = tmp_path / "several.csv"
     several.write_text("n 1\nn 2,n 3\n")
     assert "rows of several values" in refused(cli, "predict", "model", graph, "--nodes", str(several))
+
+
+@pytest.mark.parametrize(
+    ("words", "target", "message"),
+    [
+        ("fit graph --out new", "os.fsync", "write new; no model is there yet"),
+        ("fit graph --out model --force", "os.fsync", "write model; the model saved there before is kept"),
+        ("predict model graph --out new.csv", "os.fsync", "write new.csv; no prediction is written"),
+        ("predict model graph --out old.csv", "os.fsync", "write old.csv; the earlier file is kept"),
+        (
+            "import graph store",
+            "hpn.datasets.store.write._ArrayFile.append",
+            "write store; nothing of the store is kept",
+        ),
+    ],
+)
+def test_a_full_disk_is_reported_with_what_was_kept(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, target: str, message: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    fit(cli, write_graph(tmp_path / "graph"))
+    Path("old.csv").write_text("mine")
+    before = cli("show", "model")[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(target, fail)
+        code, out, err = cli(*words.split(), "--quiet")
+    advice = "free some space and run the same command again"
+    assert (code, out, err) == (1, "", f"hpn: no space left to {message}, {advice}\n")
+    assert (Path("old.csv").read_text(), cli("show", "model")[1]) == ("mine", before)
+    assert not Path("store").exists()
+    assert cli(*words.split(), "--quiet")[0] == 0
+
+
+def test_a_model_without_a_summary_is_shown_as_well(cli: Cli, tmp_path: Path) -> None:
+    fit(cli, write_graph(tmp_path / "graph"))
+    shown = json.loads(cli("show", "model", "--json")[1])
+    header = json.loads(Path("model/checkpoint.json").read_text())
+    del header["content"]["summary"], header["content_sha256"]  # as an earlier version wrote it
+    Path("model/checkpoint.json").write_text(json.dumps(header))
+    again = json.loads(cli("show", "model", "--json")[1])
+    assert shown.pop("bytes") != again.pop("bytes")
+    assert shown == again

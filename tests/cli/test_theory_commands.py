@@ -158,3 +158,14 @@ def test_a_failed_proof_is_exit_code_1(
     assert code == 1
     assert "a proof failed" in out
     assert "has changed" in err
+
+
+def test_a_bound_that_bounds_nothing_is_named(cli: Cli) -> None:
+    words = ("theory", "bound", "--dim", "256", "--threshold", "0.01")
+    code, out, _ = cli(*words)
+    assert code == 0
+    assert "prototypes at most: no useful bound" in out
+    told = json.loads(cli(*words, "--json")[1])
+    numbers = [told["bytes"], told["parameters"], *told["prototypes"].values()]
+    numbers += [level[key] for level in told["levels"].values() for key in ("bound", "code")]
+    assert max(numbers) < 2**63

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hpn.evaluation import evaluate
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import LEARNERS, Learner, Observer, Progress
 from hpn.params import check_space, declared_params
-from hpn.streams import GraphView, Query, Step, TaskStream
+from hpn.streams import GraphView, Query, Step, Stream, TaskStream, TimeStream
 
 NETWORKS = [name for name in LEARNERS if "backbone" in declared_params(LEARNERS[name])]
 
@@ -93,15 +94,15 @@ def fitted(graph: Graph) -> Callable[..., Learner]:
     return give
 
 
-def fit(learner: Learner, stream: TaskStream, tasks: int | None = None) -> Learner:
+def fit(learner: Learner, stream: Stream, tasks: int | None = None) -> Learner:
     for index in range(len(stream) if tasks is None else tasks):
         learner.fit_task(stream.step(index, with_past=learner.sees_past))
     return learner
 
 
-def queries(stream: TaskStream, after: int) -> Iterator[Query]:
+def queries(stream: Stream, after: int) -> Iterator[Query]:
     modes = ["oracle"] if stream.scenario == "task" else ["oracle", "global", "grouped"]
-    for mode in modes:
+    for mode in modes if stream.has_tasks else ["global"]:
         for task in [None] if mode == "global" else range(after + 1):
             yield stream.query(step=task, after=after, evaluate=mode)[0]  # type: ignore[arg-type]
 
@@ -230,32 +231,34 @@ def test_resume_equals_uninterrupted(
     fitted: Callable[..., Learner],
 ) -> None:
     """Save after some step of every task, load into a new learner, go on; and again."""
-    stream = TaskStream(graph, scenario=scenario)
-    whole = fitted(name, choice, scenario)
+    resumed = fit_interrupted(name, choice, TaskStream(graph, scenario=scenario), tmp_path)
+    assert_same_state(resumed.state_dict(), fitted(name, choice, scenario).state_dict())
 
+
+def fit_interrupted(name: str, choice: dict[str, Any], stream: Stream, folder: Path) -> Learner:
     class Stop(Exception):
         pass
 
     class StopAfter(Observer):
-        def __init__(self, step: int) -> None:
-            self.step = step
+        def __init__(self, epoch: int) -> None:
+            self.epoch = epoch
 
         def after_epoch(self, learner: Learner, progress: Progress) -> None:
-            if progress.done == self.step:
-                save_checkpoint(tmp_path, {"learner": learner.state_dict()})
+            if progress.done == self.epoch:
+                save_checkpoint(folder, {"learner": learner.state_dict()})
                 raise Stop
 
     learner = make(name, choice)
     for index in range(len(stream)):
-        task = stream.step(index, with_past=learner.sees_past)
+        step = stream.step(index, with_past=learner.sees_past)
         with pytest.raises(Stop):
-            learner.fit_task(task, StopAfter(step=7 if "epochs" in choice else STEPS.get(name, 1)))
-        saved = load_checkpoint(tmp_path)
+            learner.fit_task(step, StopAfter(7 if "epochs" in choice else STEPS.get(name, 1)))
+        saved = load_checkpoint(folder)
         assert saved is not None
         learner = make(name, choice).load_state_dict(saved["learner"])
         if learner.in_progress_:
-            learner.fit_task(task)
-    assert_same_state(learner.state_dict(), whole.state_dict())
+            learner.fit_task(step)
+    return learner
 
 
 def test_state_is_complete_and_plain(
@@ -292,6 +295,40 @@ def test_better_than_chance(
     for mode in ("global", "grouped") if scenario == "class" else ():
         row = evaluate(learner, stream, after=len(stream) - 1, mode=mode)  # type: ignore[arg-type]
         assert sum(row.accuracy) / len(row.accuracy) > 100 / 6 + 5
+
+
+@pytest.fixture(scope="module")
+def times() -> TimeStream:
+    """Classes far apart that come again at each of three times; the last class is new at the second one."""
+    size = {"num_nodes": 300, "num_links": 1200, "num_features": 12, "num_classes": 4}
+    graph = load_dataset("synthetic", **size, noise=0.4, homophily=0.9, num_times=3)
+    assert graph.node_time is not None
+    return TimeStream(
+        replace(graph, node_time=torch.where(graph.y == 3, graph.node_time.clamp(min=1), graph.node_time))
+    )
+
+
+def test_steps_with_classes_that_come_again_are_learned_or_refused(
+    name: str, choice: dict[str, Any], times: TimeStream, tmp_path: Path
+) -> None:
+    choice = {**choice, **{key: value for key, value in ENOUGH.get(name, {}).items() if key not in choice}}
+    learner = make(name, choice)
+    if LEARNERS[name].variant(choice).needs_tasks:
+        with pytest.raises(ConfigError, match="needs tasks: steps with classes that no other step has"):
+            learner.fit_task(times.step(0))
+        assert learner.state_dict() == {}
+        return
+    for after in range(len(times)):
+        learner.fit_task(times.step(after, with_past=learner.sees_past))
+        state = copy.deepcopy(learner.state_dict())
+        row = evaluate(learner, times, after=after, mode="global", ahead=1)
+        assert min(row.accuracy[after:]) > 50, (
+            "on what was just learned, and on the next nodes before they are"
+        )
+        assert_same_state(learner.state_dict(), state)
+    assert learner.classes_ == (0, 1, 2, 3)
+    resumed = fit_interrupted(name, choice, times, tmp_path)
+    assert_same_state(resumed.state_dict(), learner.state_dict())
 
 
 def test_an_answer_does_not_depend_on_what_else_is_asked(
@@ -339,7 +376,7 @@ def test_graphs_without_edges_and_tasks_without_validation_nodes(
     task = TaskStream(clear_graph).step(0)
     empty = torch.zeros(0, dtype=torch.long)
     bare = GraphView(task.graph.x, torch.zeros(2, 0, dtype=torch.long))
-    lonely = Task(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
+    lonely = Step(0, task.classes, "task", bare, task.train, task.train_y, empty, empty)
     learner = make(name, choice, **ENOUGH.get(name, {})).fit_task(lonely)
     answers = learner.predict(Query(bare, task.val, task.classes, task=0))
     assert float((answers == task.val_y).float().mean()) > 0.5
@@ -352,7 +389,7 @@ def test_tasks_must_come_in_order_and_be_new(name: str, choice: dict[str, Any], 
     fit(learner, stream, tasks=1)
     state = copy.deepcopy(learner.state_dict())
     first = stream.step(0)
-    again = Task(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
+    again = Step(1, first.classes, "task", first.graph, first.train, first.train_y, first.val, first.val_y)
     with pytest.raises(ConfigError, match="repeats class"):
         learner.fit_task(again)
     assert_same_state(learner.state_dict(), state)

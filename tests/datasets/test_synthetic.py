@@ -44,6 +44,15 @@ def test_small_is_the_default(small):
     assert small.class_order is None
 
 
+def test_times_are_drawn_after_everything_else(small):
+    graph = load_synthetic(num_times=3)
+    assert torch.equal(graph.x, small.x)
+    assert torch.equal(graph.indices, small.indices)
+    assert small.node_time is None
+    assert graph.node_time.bincount().min() > 600
+    assert len(graph.node_time.bincount()) == 3
+
+
 def test_arxiv_like_has_the_size_of_arxiv():
     graph = load_synthetic(preset="arxiv-like")
     assert graph.name == "arxiv-like"

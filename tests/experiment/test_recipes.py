@@ -43,11 +43,18 @@ def small_recipe(**changes: Any) -> Recipe:
 
 @pytest.fixture
 def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packaged recipes with one in it."""
+    """A folder of packaged recipes with one file, of one recipe."""
     folder = tmp_path / "packaged"
     monkeypatch.setattr(recipes, "FOLDER", folder)
-    write_recipe(folder / "synthetic" / "finetune-gcn.yaml", small_recipe())
+    write_recipe(folder / "synthetic.yaml", small_recipe())
     return folder
+
+
+def append_recipe(file: Path, recipe: Recipe) -> None:
+    """Put the file that ``hpn tune`` writes at the end of another one."""
+    one = file.with_name("one.yaml.part")
+    write_recipe(one, recipe)
+    file.write_text(f"{file.read_text()}---\n{one.read_text()}")
 
 
 def resolve(**choices: Any) -> Any:
@@ -138,6 +145,18 @@ def test_packaged_recipes_are_found_by_cell_and_scenario(packaged: Path) -> None
     assert list(packaged_recipes()) == [small_recipe()]
 
 
+def test_a_file_of_the_package_holds_the_recipes_for_a_data_set(packaged: Path) -> None:
+    in_class = small_recipe(scenario="class", settings={"lr": 0.5})
+    append_recipe(packaged / "synthetic.yaml", small_recipe(backbone="gat"))
+    append_recipe(packaged / "synthetic.yaml", in_class)
+    names = ["synthetic/finetune-gcn", "synthetic/finetune-gat", "synthetic/finetune-gcn-class"]
+    assert [recipe.name for recipe in packaged_recipes()] == names
+    assert [read_recipe(name).name for name in names] == names
+    assert find_recipe("synthetic", "finetune", "gcn", "class") == in_class
+    with pytest.raises(ConfigError, match=r"synthetic\.yaml holds 3 recipes; give a file with one"):
+        read_recipe(packaged / "synthetic.yaml")
+
+
 def test_settings_come_before_the_recipe_and_the_recipe_before_defaults(packaged: Path) -> None:
     defaults = chosen_params(recipe=None)
     assert chosen_params() == (0.03, 3) != defaults
@@ -172,11 +191,14 @@ def test_where_settings_came_from_does_not_make_another_run(packaged: Path) -> N
 def test_the_command_repeats_the_run_exactly(packaged: Path, choices: dict[str, Any]) -> None:
     config = resolve(**choices)
     words = shlex.split(config.command([0]))
+    recipe = {"recipe": None} if "--no-recipe" in words else {}
+    words = [word for word in words if word != "--no-recipe"]
     options = list(zip(words[3::2], words[4::2], strict=True))
     again = resolve_config(
         "synthetic",
         settings=dict(value.split("=") for name, value in options if name == "--set"),
         **{name[2:]: value for name, value in options if name not in {"--set", "--seeds"}},
+        **recipe,
     )[0]
     assert again == config
     if not choices:
@@ -209,7 +231,10 @@ def test_the_result_names_the_recipe(packaged: Path, tmp_path: Path) -> None:
 
 
 def test_the_recipes_in_the_package_can_be_used() -> None:
-    for recipe in packaged_recipes():
+    found = list(packaged_recipes())
+    assert len({recipe.name for recipe in found}) == len(found) == 112
+    for recipe in found:
+        assert recipe in packaged_recipes(recipe.dataset), "in the file of its data set"
         assert find_recipe(recipe.dataset, recipe.method, recipe.variant, recipe.scenario) == recipe
         assert read_recipe(recipe.name) == recipe
         params = resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
@@ -239,7 +264,7 @@ def test_large_graphs_come_with_the_papers_settings(dataset: str) -> None:
 def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Path) -> None:
     settings = {"preset": "paper", "dim": 3, "epochs": 2, "warmup_epochs": 1}
     recipe = small_recipe(method="hpn", backbone=None, settings=settings)
-    write_recipe(packaged / "synthetic" / "hpn-paper.yaml", recipe)
+    append_recipe(packaged / "synthetic.yaml", recipe)
 
     def resolve_hpn(**choices: Any) -> RunConfig:
         config: RunConfig = resolve(method="hpn", **choices)

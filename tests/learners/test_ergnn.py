@@ -22,7 +22,7 @@ def line_task(sparse: bool = False) -> Step:
     train = torch.tensor([7, 2, 5, 0, 3, 4, 6, 1])
     nothing = torch.zeros(0, dtype=torch.int64)
     view = GraphView(x.to_sparse_csr() if sparse else x, torch.tensor([[0, 5], [5, 0]]))
-    return Task(0, (0, 1), "task", view, train, torch.tensor(CLASSES)[train], nothing, nothing)
+    return Step(0, (0, 1), "task", view, train, torch.tensor(CLASSES)[train], nothing, nothing)
 
 
 def kept_positions(learner: ERGNN) -> list[float]:
@@ -91,7 +91,7 @@ def small_task(seed: int) -> Step:
     view = GraphView(x, torch.cat([links, links.flip(0)], dim=1))
     y = torch.tensor([0, 1] * 5)
     y[x[:, 0] > 0.5] = 0
-    return Task(0, (0, 1), "task", view, torch.arange(10), y, nothing, nothing)
+    return Step(0, (0, 1), "task", view, torch.arange(10), y, nothing, nothing)
 
 
 def explicit_influence(network: nn.Module, step: Step) -> Tensor:

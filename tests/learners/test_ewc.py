@@ -21,7 +21,7 @@ def lonely_task() -> Step:
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     nothing = torch.zeros(0, dtype=torch.int64)
     view = GraphView(x, torch.zeros(2, 0, dtype=torch.int64))
-    return Task(0, (0, 1), "task", view, torch.arange(4), LABELS, nothing, nothing)
+    return Step(0, (0, 1), "task", view, torch.arange(4), LABELS, nothing, nothing)
 
 
 def perceptron_gradients(learner: FineTune, x: np.ndarray, column: int) -> tuple[float, Arrays]:

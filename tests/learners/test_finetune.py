@@ -10,7 +10,7 @@ from hpn.datasets import Graph
 from hpn.evaluation import evaluate
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import FineTune, Learner, Observer, Progress
-from hpn.metrics import forgetting_mean
+from hpn.metrics import METRICS
 from hpn.streams import Query, TaskStream
 
 BACKBONES = ["gcn", "gat", "gin"]
@@ -36,7 +36,7 @@ def test_it_forgets(graph: Graph) -> None:
         learner.fit_task(stream.step(index))
         matrix.append(evaluate(learner, stream, after=index, mode="oracle").accuracy)
     assert min(matrix[i][i] for i in range(3)) > 70
-    fm = forgetting_mean(matrix)
+    fm = METRICS["fm"](matrix)
     assert fm is not None
     assert fm < -10
 

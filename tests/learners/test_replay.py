@@ -162,7 +162,7 @@ def test_later_tasks_need_nothing_but_what_was_kept(graph: Graph, kind: Any) -> 
     learner = kind(epochs=3).fit_task(stream.step(0))
     other = kind(epochs=3).load_state_dict(copy.deepcopy(learner.state_dict()))
     second = stream.step(1)
-    alone = Task(
+    alone = Step(
         1, second.classes, "task", GraphView(second.graph.x.clone(), second.graph.edge_index), second.train,
         second.train_y, second.val, second.val_y,
     )  # fmt: skip

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def one_view(graph: Graph, partition: list[tuple[int, ...]], scenario: Scenario)
     tasks = []
     for index, classes in enumerate(partition):
         train = nodes[torch.isin(graph.y[nodes], torch.tensor(classes))]
-        tasks.append(Task(index, classes, scenario, view, train, graph.y[train], none, none))
+        tasks.append(Step(index, classes, scenario, view, train, graph.y[train], none, none))
     return tasks
 
 
@@ -93,6 +94,21 @@ def test_every_task_of_a_stream_ends_at_the_joint_solution(
         assert_joint(learner, seen)
 
 
+def test_classes_that_come_again_are_added_up(graph: Graph) -> None:
+    """Without weights for rare classes, the solution does not depend on when the nodes of a class came."""
+    (whole,) = one_view(graph, [(0, 1, 2, 3, 4, 5)], "class")
+    steps = []
+    for index, rows in enumerate(torch.arange(len(whole.train)).split([60, 50, 40])):
+        y = whole.train_y[rows]
+        classes = tuple(torch.unique(y).tolist())
+        step = replace(whole, index=index, classes=classes, train=whole.train[rows], train_y=y, is_task=False)
+        steps.append(step)
+    params = {"width": 60, "balance": 0.0}
+    learner, joint = fit(Ridge(**params), steps), fit(Ridge(**params), [whole])
+    arrived = learner.weights_[:, np.argsort(learner.classes_)]
+    assert torch.allclose(arrived, joint.weights_, rtol=0, atol=1e-8)
+
+
 def test_random_features_by_hand() -> None:
     x = torch.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 0.0], [5.0, -1.0, 2.0]])
     links = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -100,7 +116,7 @@ def test_random_features_by_hand() -> None:
     nodes, y = torch.tensor([3, 1, 2, 0]), torch.tensor([0, 0, 1, 1])
     none = torch.zeros(0, dtype=torch.long)
     learner = Ridge(width=6, max_hops=1, seed=4)
-    learner.fit_task(Task(0, (0, 1), "class", view, nodes, y, none, none))
+    learner.fit_task(Step(0, (0, 1), "class", view, nodes, y, none, none))
 
     own, near = (torch.from_numpy(draw_signs(3, 6, seed=4, hop=hop)) for hop in range(2))
     means = torch.stack([x[[0, 1]].mean(0), x[[0, 1, 2]].mean(0), x[[1, 2]].mean(0), x[3]])
@@ -155,7 +171,7 @@ def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
         learner = Ridge(width=50)
         for task, view in zip(tasks, views, strict=True):
             learner.fit_task(
-                Task(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2)
+                Step(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2)
             )
         scores.append(learner.predict_scores(Query(views[0], torch.arange(50), learner.classes_)))
     assert torch.allclose(*scores, atol=1e-5)
@@ -164,7 +180,7 @@ def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
 def test_nodes_without_features_are_answered_by_how_many_there_are() -> None:
     view = GraphView(torch.zeros(6, 3), torch.zeros(2, 0).long())
     train, y, none = torch.arange(5), torch.tensor([7, 9, 9, 7, 9]), torch.zeros(0).long()
-    learner = Ridge(width=10, balance=0.0).fit_task(Task(0, (7, 9), "class", view, train, y, none, none))
+    learner = Ridge(width=10, balance=0.0).fit_task(Step(0, (7, 9), "class", view, train, y, none, none))
     scores = learner.predict_scores(Query(view, torch.tensor([5]), (7, 9)))
     expected = torch.tensor([[0.4, 0.6]]) / 0.1
     assert torch.allclose(scores, expected.log_softmax(dim=1), atol=1e-5)

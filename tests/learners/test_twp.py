@@ -22,7 +22,7 @@ def small_task() -> Step:
     links = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]])
     nothing = torch.zeros(0, dtype=torch.int64)
     view = GraphView(x, torch.cat([links, links.flip(0)], dim=1))
-    return Task(0, (0, 1), "task", view, torch.tensor([0, 4, 2, 3]), LABELS, nothing, nothing)
+    return Step(0, (0, 1), "task", view, torch.tensor([0, 4, 2, 3]), LABELS, nothing, nothing)
 
 
 def by_hand(backbone: str, w: Weights, step: Step) -> tuple[Tensor, Tensor]:
@@ -114,7 +114,7 @@ def test_the_gradient_of_the_sparsity_term_is_exact(backbone: Any) -> None:
     learner.importance_ = {}  # nothing to keep: the penalty has a test of its own
     learner.network_.double()
     view = GraphView(task.graph.x.double(), task.graph.edge_index)
-    task = Task(0, (0, 1), "task", view, task.train, LABELS, task.val, task.val_y)
+    task = Step(0, (0, 1), "task", view, task.train, LABELS, task.val, task.val_y)
     total = learner._loss(learner._lesson(task))
     slopes = learner._gradients(total)
     weights = doubled(learner)

@@ -29,6 +29,7 @@ from hpn.learners.hpn.evidence import BANKS, Plane
 from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
 from hpn.model.given import read_graph
+from hpn.model.node_classifier import NodeClassifier
 from hpn.streams.identity import hash_ids
 
 EVERY = np.arange(300)
@@ -1355,3 +1356,11 @@ def test_real_graphs_one_class_at_a_time(dataset: str, at_least: float, data_roo
         > at_least
     )
     assert answers(model, graph) == answers(together, graph)
+
+
+@pytest.mark.parametrize("kind", [HPNClassifier, NodeClassifier])
+def test_an_unknown_argument_is_refused_by_the_name_of_the_class(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__} has no 'foo'; it takes: .*width"):
+        kind(foo=3)
+    with pytest.raises(TypeError, match=rf"^{kind.__name__} has no 'widht'; did you mean 'width'\?"):
+        kind(widht=3)

@@ -23,7 +23,7 @@ from hpn.datasets import Graph, load_dataset
 from hpn.datasets.graph import Masks
 from hpn.datasets.store import write_store
 from hpn.errors import ConfigError, DataError
-from hpn.streams import GraphView, given
+from hpn.model import given
 from hpn.model.given import (
     Labelled,
     arrange_features,
@@ -35,6 +35,7 @@ from hpn.model.given import (
     read_nodes,
     read_validation,
 )
+from hpn.streams import GraphView
 
 X = np.array([[0, 1, 0], [2, 0, 0], [0, 0, 0], [0, 3, 1], [1, 0, 0]])
 LINKS = np.array([[0, 1, 1, 3, 2, 1], [1, 0, 2, 4, 2, 0]])

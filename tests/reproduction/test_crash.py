@@ -31,7 +31,7 @@ def write_graph(path: Path, num_nodes: int = 240) -> Path:
 
 def start(folder: Path, graph: Path) -> subprocess.Popen[bytes]:
     words = ["-m", "hpn", "reproduce", "ablation-levels", "visualization", "--datasets", str(graph)]
-    words += ["--seeds", "2", "--jobs", "2", "--quiet", "--runs", str(folder / "runs")]
+    words += ["--seeds", "2", "--workers", "2", "--quiet", "--runs", str(folder / "runs")]
     return subprocess.Popen([sys.executable, *words, "--out", str(folder / "out")], stdout=subprocess.DEVNULL)
 
 

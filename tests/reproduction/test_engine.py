@@ -309,7 +309,17 @@ def test_only_on_the_command_line(
     tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     quick(tmp_path, "comparison", graph_file)
-    words = ["hpn", "reproduce", "comparison", "--datasets", str(graph_file), "--seeds", "1", "--jobs", "1"]
+    words = [
+        "hpn",
+        "reproduce",
+        "comparison",
+        "--datasets",
+        str(graph_file),
+        "--seeds",
+        "1",
+        "--workers",
+        "1",
+    ]
     words += ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--quiet", "--only"]
     for word, code in (("ncm", 0), ("nmc", 2)):
         monkeypatch.setattr(sys, "argv", [*words, word])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hpn.datasets import Graph, Masks
 from hpn.errors import DataError
 from hpn.streams import split_nodes
+from hpn.streams.splits import split_nodes_by_time
 
 
 def toy(labels: list[int], **extra: object) -> Graph:
@@ -72,3 +73,27 @@ def test_no_test_nodes_and_no_training_nodes_are_errors() -> None:
     no_train = Masks(mask(6, 0), mask(6, 1, 4), mask(6, 2, 5))
     with pytest.raises(DataError, match=r"class 1 .* of task 0 has no training nodes"):
         split_nodes(toy([0, 0, 0, 1, 1, 1], masks=no_train), ((0, 1),), seed=0)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2)), max_size=60), st.integers(0, 3))
+def test_by_time_each_class_of_each_step_is_split(pairs: list[tuple[int, int]], seed: int) -> None:
+    pairs += [(0, step) for step in range(3) for _ in range(3)]
+    graph = toy([label for label, _ in pairs], class_names=["a", "b", "c"])
+    step_of = torch.tensor([step for _, step in pairs])
+    split = split_nodes_by_time(graph, step_of, graph.y, seed)
+    total = split.train.int() + split.val.int() + split.test.int()
+    assert torch.equal(total, (graph.y >= 0).int()), "labelled nodes are in exactly one part, others in none"
+    for label in range(3):
+        for step in range(3):
+            own = (graph.y == label) & (step_of == step)
+            counts = [int((part & own).sum()) for part in (split.train, split.val, split.test)]
+            size = sum(counts)
+            assert counts == [[0, 0, 0], [1, 0, 0], [1, 0, 1]][size] if size < 3 else min(counts) >= 1
+            assert size < 3 or abs(counts[0] - 0.6 * size) <= 1
+
+
+def test_by_time_a_quarter_of_training_becomes_validation_if_none_is_given() -> None:
+    masks = Masks(mask(24, *range(8), *range(12, 20)), mask(24), mask(24, 8, 9, 20, 21))
+    split = split_nodes_by_time(toy([0] * 24, masks=masks), torch.arange(24) // 12, torch.zeros(24).long(), 0)
+    assert [int(split.val[part].sum()) for part in (slice(12), slice(12, 24))] == [2, 2]
+    assert int(split.train.sum()) == 12

@@ -8,7 +8,7 @@ import pytest
 from hpn.errors import ConfigError
 from hpn.learners import HPN
 from hpn.theory import MemoryBound, choose, max_code_size
-from hpn.theory.memory import BYTES, DIMS, LEVELS, THRESHOLDS, parse_bytes
+from hpn.theory.memory import BYTES, DIMS, LEVELS, NO_BOUND, THRESHOLDS, describe_bound, parse_bytes
 
 PAPER = (0.3, 0.3, 0.4)
 KILOBYTE = 1000
@@ -231,3 +231,15 @@ def test_decimals_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize("amount", [2**53 + 1, 10**400 + 1], ids=["beyond 2^53", "beyond floats"])
 def test_whole_numbers_are_read_digit_by_digit(amount: int) -> None:
     assert parse_bytes(str(amount)) == amount
+
+
+def test_what_bounds_nothing_fits_into_64_bits_and_is_named() -> None:
+    bound = MemoryBound(256, (0.01, 0.5, 1.0), num_extractors=22)
+    told = bound.to_json()
+    assert bound.prototypes["atomic"] > NO_BOUND
+    assert told["prototypes"]["atomic"] == told["bytes"] == NO_BOUND < 2**63
+    assert told["prototypes"]["class"] == bound.prototypes["class"] == 512
+    assert describe_bound(told["prototypes"]["atomic"]) == describe_bound(10**30) == "no useful bound"
+    learner = HPN(preset="paper", dim=256, threshold_atomic=0.01)
+    assert learner.prototype_bounds is not None
+    assert learner.prototype_bounds["atomic"] == NO_BOUND

@@ -6,18 +6,60 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from hpn import __version__
-from hpn.errors import HPNError
+from hpn.errors import HPNError, disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-app = typer.Typer(
+    from typer._click import Context, Parameter  # typer.Context is narrower than what the base class takes
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose flags are shown without the type of a value, which they do not take."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Arguments and options, ``--help`` among them."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(typer.core.TyperGroup):
+    """Commands under one word, which alone prints their help if it does nothing else."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Options of the word itself, ``--help`` among them."""
+        return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Take nothing for ``--help``."""
+        return super().parse_args(ctx, args or ["--help"] * self.no_args_is_help)
+
+
+class CommandLine(typer.Typer):
+    """A :class:`typer.Typer` of the classes above."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=Group, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """See :meth:`typer.Typer.command`."""
+        return super().command(name, **{"cls": Command, **options})
+
+
+def _without_types(params: list[Parameter]) -> list[Parameter]:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+app = CommandLine(
     name="hpn",
     help="Continual learning on graphs that keep growing.",
     no_args_is_help=True,
@@ -42,7 +84,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except HPNError as error:
-        code = _end(str(error), 2)
+        code = _end(str(error), 1 if disk_full(error.__cause__) else 2)
     except typer.TyperException as error:
         code = _end(f"{_message(error)}; see hpn --help", getattr(error, "exit_code", 2))
     except Interrupted:
@@ -51,7 +93,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
-        code = _end(f"{error}; fix that, and run the same command again", 1)
+        todo = "free some space" if disk_full(error) else "fix that"
+        code = _end(f"{error}; {todo}, and run the same command again", 1)
     _on_signal(signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -9,25 +9,22 @@ from typing import Annotated
 import typer
 
 from hpn.cli.app import app
+from hpn.cli.models import Missing, UnknownEdges
 from hpn.cli.options import AsJson, DataRoot, Dataset, Quiet, read_settings, watching
 
 
 @app.command("import")
 def import_(
     source: Dataset,
-    store: Annotated[Path, typer.Argument(help="The folder to make.")],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder to make.")],
     features: Annotated[
-        str, typer.Option(help="float32 or float16: how to keep dense features.")
+        str, typer.Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
     ] = "float32",
     text: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Read this column of a table as text.")
     ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Missing numbers of tables: error (default), mean or zero.")
-    ] = None,
-    unknown_edges: Annotated[
-        str | None, typer.Option(help="Edges to unknown ids in tables: error (default) or drop.")
-    ] = None,
+    missing: Missing = None,
+    unknown_edges: UnknownEdges = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hpn.cli.app import app
+from hpn.cli.app import CommandLine, app
 from hpn.cli.options import AsJson, DataRoot, read_settings
 
-datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
+datasets_app = CommandLine(help="Data sets: what there is, what is on disk.")
 app.add_typer(datasets_app, name="datasets")
 
 
@@ -41,27 +41,31 @@ def report(
 
 @app.command()
 def methods(as_json: AsJson = False) -> None:
-    """List the learners with their hyper-parameters and defaults."""
+    """List the learners with their hyper-parameters: the values that take effect, and what they mean."""
     from hpn.learners import LEARNERS
-    from hpn.params import declared_params
+    from hpn.params import declared_params, read_meanings
 
     described: dict[str, dict[str, Any]] = {}
-    for name, learner in {**LEARNERS, "hpn preset=paper": LEARNERS["hpn"]}.items():
-        chosen = learner.variant(dict([name.split(" ")[1].split("=")]) if " " in name else {})
+    for name in (*LEARNERS, "hpn preset=paper"):
+        method, _, preset = name.partition(" preset=")
+        learner = LEARNERS[method].variant({"preset": preset} if preset else {})
+        params = {key: param.default for key, param in declared_params(learner).items() if key != "seed"}
+        meanings = read_meanings(learner)
         described[name] = {
-            "about": (chosen.__doc__ or "").strip().splitlines()[0],
-            "params": {
-                key: parameter.default for key, parameter in declared_params(chosen).items() if key != "seed"
-            },
+            "about": (learner.__doc__ or "").strip().splitlines()[0],
+            "params": params,
+            "meanings": {key: meanings[key] for key in params},
         }
     if as_json:
-        typer.echo(json.dumps(described))
+        typer.echo(json.dumps(described, ensure_ascii=False))
         return
     for name, entry in described.items():
         typer.secho(name, bold=True, nl=False)
         typer.echo(f"  {entry['about']}")
-        for key, default in entry["params"].items():
-            typer.echo(f"    --set {key}={default}")
+        pairs = {key: f"{key}={value}" for key, value in entry["params"].items()}
+        width = max(map(len, pairs.values()))
+        for key, pair in pairs.items():
+            typer.echo(f"    --set {pair:<{width}}  {entry['meanings'][key].partition('. ')[0].rstrip('.')}")
 
 
 @datasets_app.callback(invoke_without_command=True)
@@ -73,21 +77,12 @@ def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: A
     from hpn.datasets import CATALOG, default_data_root
 
     where = data_root or default_data_root()
-    rows = []
+    sizes = ("nodes", "edges", "features", "classes")
+    rows: list[dict[str, Any]] = []
     for info in CATALOG.values():
-        nodes, edges, features, classes = info.published
         on_disk = "built in" if info.folder is None else ("yes" if info.is_on_disk(where) else "no")
-        rows.append(
-            {
-                "name": info.name,
-                "about": info.about,
-                "nodes": nodes,
-                "edges": edges,
-                "features": features,
-                "classes": classes,
-                "on_disk": on_disk,
-            }
-        )
+        published = zip(sizes, info.published, strict=True)
+        rows.append({"name": info.name, "about": info.about, **dict(published), "on_disk": on_disk})
     if as_json:
         typer.echo(json.dumps(rows))
     else:

@@ -44,13 +44,22 @@ def fit(
     width: Annotated[
         int | None,
         typer.Option(
-            help="Random features: more are slower and more accurate. Default 500 to 2000, by size."
+            metavar="N",
+            help="Random features: more are slower and more accurate. Default 500 to 2000, by size.",
         ),
     ] = None,
-    strength: Annotated[float, typer.Option(help="Regularisation: more trusts single labels less.")] = 0.1,
-    balance: Annotated[float, typer.Option(help="0: nodes count the same; 1: classes do.")] = 0.75,
-    threshold: Annotated[float, typer.Option(help="Distance within which prototypes match.")] = 0.003,
-    seed: Annotated[int, typer.Option(min=0, help="Draws random features and the held-out nodes.")] = 0,
+    strength: Annotated[
+        float, typer.Option(metavar="X", help="Regularisation: more trusts single labels less.")
+    ] = 0.1,
+    balance: Annotated[
+        float, typer.Option(metavar="X", help="0: nodes count the same; 1: classes do.")
+    ] = 0.75,
+    threshold: Annotated[
+        float, typer.Option(metavar="T", help="Distance within which prototypes match.")
+    ] = 0.003,
+    seed: Annotated[
+        int, typer.Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -97,7 +106,7 @@ def fit(
         held_out.line,
         f"learned from all {count(sum(counts.values()), 'labelled node')}:",
         *describe_classes(counts),
-        describe_prototypes(model),
+        describe_prototypes(model.prototype_counts_, model.prototype_bounds_),
         f"model: {out} ({describe_size(out)})",
         f"next: hpn predict {out} {graph} --unlabelled --out predictions.csv",
     ]
@@ -192,38 +201,26 @@ def forget(
 @app.command()
 def show(model: ModelPath, as_json: AsJson = False) -> None:
     """Show what a model has learned, and what it takes."""
-    learned = open_model(model, quiet=True)
-    counts, names = learned.counts_, getattr(learned, "feature_names_in_", None)
-    fits = [{**graph._asdict(), "learned": number} for graph, number in learned.ledger_.counts()]
-    columns = [] if names is None else list(dict.fromkeys(name.partition("[")[0] for name in names))
-    content = {
-        "model": str(model),
-        "classes": _by_name(counts),
-        "features": learned.n_features_in_,
-        "columns": columns,
-        "column_kinds": learned.column_kinds_,
-        "fits": fits,
-        "tasks": learned.tasks_,
-        "prototypes": learned.prototype_counts_,
-        "bounds": learned.prototype_bounds_,
-        "bytes": folder_size(model),
-        "parameters": learned._params(),
-    }
-    kinds = learned.column_kinds_ or {}
+    from hpn.model.saved import read_summary
+
+    # Without PyTorch, unless the model is of an earlier version or damaged.
+    found = read_summary(model) or open_model(model, quiet=True).summarize()
+    counts, columns, kinds = dict(found["classes"]), found["columns"], found["column_kinds"] or {}
+    content = {"model": str(model), **found, "classes": _by_name(counts), "bytes": folder_size(model)}
     shown = [f"{name} ({kinds[name]})" if name in kinds else name for name in columns[:8]]
     listed = f": {', '.join(shown)}{', …' if len(columns) > 8 else ''}" if shown else ""
     lines = [
         f"{_describe_counts(counts)}:",
         *describe_classes(counts),
-        f"{count(learned.n_features_in_, 'feature')}{listed}",
+        f"{count(found['features'], 'feature')}{listed}",
         *(
             f"learned {count(fit['learned'], 'node')} in graph {fit['fingerprint'][:8]} "
             f"({count(fit['num_nodes'], 'node')}, {count(fit['num_edges'], 'edge')})"
-            for fit in fits
+            for fit in found["fits"]
         ),
-        *([f"tasks: {', '.join(map(str, learned.tasks_))}"] if learned.tasks_ else []),
-        describe_prototypes(learned),
-        "parameters: " + ", ".join(f"{name} {value}" for name, value in learned._params().items()),
+        *([f"tasks: {', '.join(map(str, found['tasks']))}"] if found["tasks"] else []),
+        describe_prototypes(found["prototypes"], found["bounds"]),
+        "parameters: " + ", ".join(f"{name} {value}" for name, value in found["parameters"].items()),
         f"on disk: {describe_size(model)}",
     ]
     report(content, lines, as_json)

@@ -101,9 +101,8 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
-def describe_prototypes(model: ClassifierCore) -> str:
+def describe_prototypes(counts: dict[str, int], bounds: dict[str, int]) -> str:
     """Prototypes of each level against the most there can ever be."""
-    counts, bounds = model.prototype_counts_, model.prototype_bounds_
     return "prototypes: " + ", ".join(
         f"{counts[level]} of at most {bounds[level]} ({level})" for level in counts
     )

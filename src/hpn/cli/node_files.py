@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpn.errors import ConfigError, DataError
+from hpn.errors import ConfigError, DataError, describe_disk_full, disk_full
 from hpn.experiment.run.folder import write_atomic
 
 ID_NAMES = ("id", "node", "node_id")
@@ -88,8 +88,21 @@ def check_table(path: Path, graph: Path) -> None:
 
 
 def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) -> None:
-    """Write predictions as CSV or Parquet; an earlier file stays until the new one is complete."""
-    text = to_csv(rows)
+    """Write predictions as CSV or Parquet; an earlier file stays until the new one is complete.
+
+    Raises:
+        DataError: If the disk is full.
+    """
+    try:
+        _write(path, to_csv(rows), has_whole_ids)
+    except Exception as error:
+        if not disk_full(error):
+            raise
+        kept = "the earlier file is kept" if path.is_file() else "no prediction is written"
+        raise DataError(describe_disk_full(path, kept)) from error
+
+
+def _write(path: Path, text: str, has_whole_ids: bool) -> None:
     if path.suffix == ".csv":
         write_atomic(path, text.encode())
         return

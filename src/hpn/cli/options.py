@@ -23,12 +23,14 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR"),
 ]
-Dataset = Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")]
-Method = Annotated[str, typer.Option(help="Learner; `hpn methods` lists them.")]
-Backbone = Annotated[str | None, typer.Option(help="gcn, gat or gin.")]
-Scenario = Annotated[str | None, typer.Option(help="task or class.")]
-Edges = Annotated[str | None, typer.Option(help="within (a task) or seen (all so far).")]
-Evaluate = Annotated[str | None, typer.Option(help="oracle, global or grouped.")]
+Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
+Method = Annotated[
+    str, typer.Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")
+]
+Backbone = Annotated[str | None, typer.Option(metavar="NAME", help="gcn, gat or gin.")]
+Scenario = Annotated[str | None, typer.Option(metavar="NAME", help="task or class.")]
+Edges = Annotated[str | None, typer.Option(metavar="WHICH", help="within (a task) or seen (all so far).")]
+Evaluate = Annotated[str | None, typer.Option(metavar="HOW", help="oracle, global or grouped.")]
 StreamKind = Annotated[str, typer.Option(metavar="KIND", help="tasks, or time for graphs with node times.")]
 Tasks = Annotated[
     str | None, typer.Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
@@ -36,7 +38,9 @@ Tasks = Annotated[
 ClassesPerTask = Annotated[int | None, typer.Option(metavar="N", help="Default 2.")]
 Seeds = Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")]
 Seed = Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")]
-NumWorkers = Annotated[int | None, typer.Option(metavar="W", help="Processes; default all cores.")]
+NumWorkers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Processes; default all cores.")
+]
 Ray = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
 ]
@@ -93,10 +97,10 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
 
-def chosen_workers(workers: int | None, ray: str | None, option: str = "--workers") -> int:
+def chosen_workers(workers: int | None, ray: str | None) -> int:
     """How many processes; on a cluster that is not for the user to say."""
     if ray is not None and workers is not None:
-        raise ConfigError(f"give {option} N or --ray ADDRESS, not both: a cluster uses the cores it has")
+        raise ConfigError("give --workers N or --ray ADDRESS, not both: a cluster uses the cores it has")
     if workers is None:
         import joblib  # takes a while
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.core
 
-from hpn.cli.app import app, fail
+from hpn.cli.app import Command, app, fail
 from hpn.cli.options import (
     AsJson,
     DataRoot,
     Device,
+    NumWorkers,
     Quiet,
     Ray,
     Seed,
@@ -24,13 +24,13 @@ from hpn.cli.options import (
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
-    from typer._click import Context  # typer.Context is narrower than what the base class takes
+    from typer._click import Context
 
 LIST = "list"
 MANY = "--datasets"
 
 
-class ManyDatasets(typer.core.TyperCommand):
+class ManyDatasets(Command):
     """A command whose option ``--datasets`` takes every word up to the next option."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
@@ -53,11 +53,11 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; default all cores.")] = None,
+    workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages go.")] = Path("docs/reproduction"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages go.")] = Path("reproduction"),
     data_root: DataRoot = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace earlier runs.")] = False,
     as_json: AsJson = False,
@@ -75,14 +75,13 @@ def reproduce(
             raise ConfigError("list goes alone; leave the other names out")
         _list(as_json)
         return
-    workers = chosen_workers(jobs, ray, "--jobs")
     with watching(quiet) as watcher:
         done = reproduction.reproduce(
             names,
             datasets=datasets,
             only=only,
             seeds=5 if seeds is None and not seed else chosen_seeds(seeds, seed),
-            workers=workers,
+            workers=chosen_workers(workers, ray),
             ray=ray,
             device=device,
             runs=runs,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hpn.cli.app import app, fail
+from hpn.cli.app import CommandLine, app, fail
 from hpn.cli.options import (
     AsJson,
     ClassesPerTask,
@@ -21,7 +21,7 @@ from hpn.cli.options import (
     watching,
 )
 
-theory_app = typer.Typer(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
+theory_app = CommandLine(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
 app.add_typer(theory_app, name="theory")
 
 PLOTTED = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -46,15 +46,15 @@ def bound(
     """Tell how many prototypes there can be at the most, and what they take (Theorem 1)."""
     from dataclasses import replace
 
-    from hpn.theory.memory import MemoryBound
+    from hpn.theory.memory import MemoryBound, cap_bound
 
     distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
     most = MemoryBound(dim, (distances[0], distances[1], distances[2]), extractors, features)
     levels = {
         level: {
             "distance": distance,
-            "bound": most.prototypes[level],
-            "code": code.size,
+            "bound": cap_bound(most.prototypes[level]),
+            "code": cap_bound(code.size),
             "name": code.name,
             "is_exact": code.is_exact,
         }

@@ -1,4 +1,6 @@
-"""Where the graph comes from."""
+"""Where the graph comes from. The catalog is there without PyTorch, which :class:`Graph` needs."""
+
+from typing import TYPE_CHECKING, Any
 
 from hpn.datasets.catalog import (
     CATALOG,
@@ -10,7 +12,9 @@ from hpn.datasets.catalog import (
     load_dataset,
     load_graph,
 )
-from hpn.datasets.graph import Graph, Masks
+
+if TYPE_CHECKING:
+    from hpn.datasets.graph import Graph, Masks
 
 __all__ = [
     "CATALOG",
@@ -24,3 +28,11 @@ __all__ = [
     "load_dataset",
     "load_graph",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in {"Graph", "Masks"}:
+        from hpn.datasets import graph
+
+        return getattr(graph, name)
+    raise AttributeError(f"module 'hpn.datasets' has no attribute {name!r}")

@@ -6,25 +6,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from hpn.datasets.digits import load_digits
-from hpn.datasets.formats.npz import load_npz
-from hpn.datasets.formats.ogb import CLASS_ORDERS, load_ogb
-from hpn.datasets.formats.planetoid import load_actor, load_planetoid, load_webkb
-from hpn.datasets.formats.table_features import Kind, Missing
-from hpn.datasets.formats.table_files import SUFFIXES
-from hpn.datasets.formats.tables import load_tables
-from hpn.datasets.graph import Graph, Labels
-from hpn.datasets.sink import Sink
-from hpn.datasets.sparse import Normalize, is_sparse
-from hpn.datasets.store import is_store, open_store
-from hpn.datasets.synthetic import load_synthetic
 from hpn.errors import DataError, nearest
 from hpn.params import declared_params, resolve_params
 
-Loader = Callable[..., Graph]
+if TYPE_CHECKING:
+    from hpn.datasets.formats.table_features import Kind, Missing
+    from hpn.datasets.graph import Graph, Labels
+    from hpn.datasets.sink import Sink
+    from hpn.datasets.sparse import Normalize
+
+Loader = Callable[..., "Graph"]
 SPLIT_WORDS = {
     "given": "given with the data",
     "index": "first 60 % of each class in file order train, next 20 % validate, rest test",
@@ -40,15 +35,28 @@ class DatasetInfo:
         name: What it is called on the command line.
         about: One line.
         published: Nodes, edges, features and classes as published.
-        loader: Makes the graph; its keyword-only arguments are the data set's options.
+        source: Module and name of the function that makes the graph, imported when it is needed, so that
+            the catalog can be listed without PyTorch.
         folder: Where its files are below the data root; ``None`` if it needs none.
+        given: What the function is to be given besides.
+        preset: The preset of it that this is, if any.
     """
 
     name: str
     about: str
     published: tuple[int, int | None, int, int]
-    loader: Loader
+    source: str
     folder: str | None = None
+    given: tuple[str, ...] = ()
+    preset: str | None = None
+
+    @property
+    def loader(self) -> Loader:
+        """Makes the graph; its keyword-only arguments are the data set's options."""
+        module, _, name = self.source.rpartition(".")
+        function: Loader = getattr(import_module(f"hpn.datasets.{module}"), name)
+        preset = {} if self.preset is None else {"preset": self.preset}
+        return partial(function, *self.given, **preset) if self.given or preset else function
 
     def is_on_disk(self, root: Path) -> bool:
         """Whether it can be loaded without a download."""
@@ -58,30 +66,43 @@ class DatasetInfo:
         return folder.is_dir() and any(folder.iterdir())
 
 
+_PLANETOID, _ACTOR, _WEBKB = (f"formats.planetoid.load_{name}" for name in ("planetoid", "actor", "webkb"))
+_OGB, _SYNTHETIC = "formats.ogb.load_ogb", "synthetic.load_synthetic"
+
+
+def _planetoid(name: str, about: str, published: tuple[int, int, int, int]) -> DatasetInfo:
+    return DatasetInfo(name.lower(), about, published, _PLANETOID, f"{name}/raw", (name,))
+
+
 def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
     about = f"web pages, {name.capitalize()}"
-    folder = f"webkb/{name}/raw"
-    return DatasetInfo(name, about, (nodes, links, 1703, 5), partial(load_webkb, name), folder)
+    return DatasetInfo(name, about, (nodes, links, 1703, 5), _WEBKB, f"webkb/{name}/raw", (name,))
 
 
-_ARXIV, _PRODUCTS = (169343, 1166243, 128, 40), (2449029, 61859140, 100, 47)
-_cora, _citeseer = (partial(load_planetoid, name) for name in ("Cora", "CiteSeer"))
-_arxiv, _products = (partial(load_ogb, f"ogbn-{name}") for name in ("arxiv", "products"))
-_like_arxiv = partial(load_synthetic, preset="arxiv-like")
-_like_products = partial(load_synthetic, preset="products-like")
+def _ogb(name: str, about: str, published: tuple[int, int, int, int]) -> list[DatasetInfo]:
+    """A data set of OGB, and the synthetic one of its size."""
+    real, twin = f"ogbn-{name}", f"{name}-like"
+    return [
+        DatasetInfo(real, about, published, _OGB, f"ogbn_{name}/raw", (real,)),
+        DatasetInfo(twin, f"synthetic twin of {real}", published, _SYNTHETIC, preset=twin),
+    ]
+
+
+_ARXIV, _ARXIV_LIKE = _ogb("arxiv", "arXiv papers", (169343, 1166243, 128, 40))
+_PRODUCTS, _PRODUCTS_LIKE = _ogb("products", "products bought together", (2449029, 61859140, 100, 47))
 _INFOS = (
-    DatasetInfo("digits", "handwritten digits, kNN graph", (1797, None, 64, 10), load_digits),
-    DatasetInfo("cora", "machine-learning papers", (2708, 5429, 1433, 7), _cora, "Cora/raw"),
-    DatasetInfo("citeseer", "computer-science papers", (3327, 4732, 3703, 6), _citeseer, "CiteSeer/raw"),
-    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), load_actor, "actor/raw"),
+    DatasetInfo("digits", "handwritten digits, kNN graph", (1797, None, 64, 10), "digits.load_digits"),
+    _planetoid("Cora", "machine-learning papers", (2708, 5429, 1433, 7)),
+    _planetoid("CiteSeer", "computer-science papers", (3327, 4732, 3703, 6)),
+    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), _ACTOR, "actor/raw"),
     _webkb("texas", 183, 325),
     _webkb("wisconsin", 251, 515),
     _webkb("cornell", 183, 298),
-    DatasetInfo("ogbn-arxiv", "arXiv papers", _ARXIV, _arxiv, "ogbn_arxiv/raw"),
-    DatasetInfo("ogbn-products", "products bought together", _PRODUCTS, _products, "ogbn_products/raw"),
-    DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), load_synthetic),
-    DatasetInfo("arxiv-like", "synthetic twin of ogbn-arxiv", _ARXIV, _like_arxiv),
-    DatasetInfo("products-like", "synthetic twin of ogbn-products", _PRODUCTS, _like_products),
+    _ARXIV,
+    _PRODUCTS,
+    DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), _SYNTHETIC),
+    _ARXIV_LIKE,
+    _PRODUCTS_LIKE,
 )
 CATALOG = {info.name: info for info in _INFOS}
 
@@ -110,7 +131,13 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
         if info.folder is None:
             return info.loader
         root = data_root or default_data_root()
-        return partial(info.loader, root, sink) if dataset in CLASS_ORDERS else partial(info.loader, root)
+        takes_sink = info.source == _OGB
+        return partial(info.loader, root, sink) if takes_sink else partial(info.loader, root)
+    from hpn.datasets.formats.npz import load_npz
+    from hpn.datasets.formats.table_files import SUFFIXES
+    from hpn.datasets.formats.tables import load_tables
+    from hpn.datasets.store import is_store, open_store
+
     path = Path(dataset).expanduser()
     if is_store(path):
         return partial(open_store, path)
@@ -175,6 +202,7 @@ def load_graph(
     unknown_edges: Literal["error", "drop"] = "error",
     kinds: Mapping[str, Kind] | None = None,
     normalize: Normalize | None = None,
+    time: str = "",
     labels: Labels = "required",
     data_root: Path | str | None = None,
 ) -> Graph:
@@ -192,6 +220,7 @@ def load_graph(
             ``drop`` them.
         kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
         normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
+        time: Column of tables that states when each node arrived; see :func:`load_tables`.
         labels: ``optional`` reads tables and ``.npz`` files without any label as well, to predict for them.
         data_root: Folder with the data sets that have names.
 
@@ -200,8 +229,8 @@ def load_graph(
         DataError: If the graph cannot be read.
     """
     options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
-    options |= {"normalize": normalize, "labels": labels}
-    usual = {"text": (), "missing": "error", "unknown_edges": "error", "labels": "required"}
+    options |= {"normalize": normalize, "time": time, "labels": labels}
+    usual = {"text": (), "missing": "error", "unknown_edges": "error", "time": "", "labels": "required"}
     known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
     given = {name: value for name, value in options.items() if value is not None and value != usual.get(name)}
     # What changes nothing is fine for every format; one without columns has no kinds of them.
@@ -212,6 +241,8 @@ def load_graph(
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
     """Statistics of a loaded graph as plain data, with a note where they differ from the published."""
+    from hpn.datasets.sparse import is_sparse
+
     info = CATALOG.get(graph.name)
     note = ""
     if info is not None and info.published[1] not in {None, graph.num_links}:

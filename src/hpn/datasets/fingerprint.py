@@ -12,7 +12,7 @@ from torch import Tensor
 
 _PIECE_BYTES = 1 << 18
 _PIECE_ENTRIES = 1 << 18
-_ORDER = ("y", "x_indptr", "x_indices", "x_values", "x", "train", "val", "test")
+_ORDER = ("y", "x_indptr", "x_indices", "x_values", "x", "train", "val", "test", "node_time", "y_by_time")
 
 
 def hash_arrays(
@@ -21,7 +21,7 @@ def hash_arrays(
     split_rule: str,
     class_order: Sequence[int] | None,
 ) -> str:
-    """Hash edges, classes, features and split; large arrays are only sliced, so that they may be on disk.
+    """Hash edges, classes, features, split and times; arrays are only sliced, so that they may be on disk.
 
     Args:
         arrays: By their names in a store; tensors, or objects with their type, shape and slices.

@@ -21,6 +21,7 @@ SplitRule = Literal["given", "index", "seeded"]
 Labels = Literal["required", "optional"]
 UNLABELLED = -1
 MASKS = ("train", "val", "test")
+TIMES = ("node_time", "y_by_time")
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Graph:
         column_kinds: How each feature column of a table was read: ``number``, ``boolean``, ``category`` or
             ``text``, in the order of the features; ``None`` if the source is not a table.
         node_time: When each node arrived ``[num_nodes]``, int64; ``None``: unknown.
-        y_by_time: Class of each node at each of the times, in order ``[num_times, num_nodes]``; ``None``:
-            they never changed.
+        y_by_time: Class of each node at each of the distinct times, in order ``[num_times, num_nodes]``, −1
+            before it arrived; ``None``: classes never changed.
         notes: What was done while reading, one line each, for people. Neither ids, names, kinds nor notes are
             part of the fingerprint.
     """
@@ -97,6 +98,8 @@ class Graph:
         class_order: Sequence[int] | None = None,
         node_ids: Ids | None = None,
         feature_names: Sequence[str] | None = None,
+        node_time: Tensor | None = None,
+        y_by_time: Tensor | None = None,
     ) -> Graph:
         """Check what a source gave and bring its links into the form described above.
 
@@ -112,6 +115,8 @@ class Graph:
         if masks is not None:
             check_masks(name, masks, num_nodes)
             split_rule = "given"
+        if node_time is not None:
+            node_time, y_by_time = check_times(name, node_time, y_by_time, num_nodes, len(names))
         indptr, indices = compress_links(links, num_nodes)
         return cls(
             name=name,
@@ -126,6 +131,8 @@ class Graph:
             class_order=None if class_order is None else tuple(class_order),
             node_ids=node_ids,
             feature_names=None if feature_names is None else tuple(feature_names),
+            node_time=node_time,
+            y_by_time=y_by_time,
         )
 
     @property
@@ -224,7 +231,8 @@ def list_arrays(graph: Graph) -> dict[str, Tensor]:
     arrays["y"] = graph.y
     if graph.masks is not None:
         arrays |= {part: getattr(graph.masks, part) for part in MASKS}
-    return arrays
+    times = {name: getattr(graph, name) for name in TIMES}
+    return arrays | {name: array for name, array in times.items() if array is not None}
 
 
 def check_shape(name: str, shape: tuple[int, int]) -> None:
@@ -302,3 +310,31 @@ def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
     if bool(overlap.any()):
         node = int(overlap.nonzero()[0])
         raise DataError(f"{name}: node {node} is in two of the train, val and test masks")
+
+
+def check_times(
+    name: str, node_time: Tensor, y_by_time: Tensor | None, num_nodes: int, num_classes: int
+) -> tuple[Tensor, Tensor | None]:
+    """Make sure that times fit the nodes; a node keeps its last class where none is given any more."""
+    if node_time.shape != (num_nodes,):
+        raise DataError(f"{name}: {num_nodes} nodes, but node_time has shape {tuple(node_time.shape)}")
+    times, step_of = torch.unique(node_time, return_inverse=True)
+    if y_by_time is None:
+        return node_time.long(), None
+    if y_by_time.shape != (len(times), num_nodes):
+        raise DataError(
+            f"{name}: labels by time have shape {tuple(y_by_time.shape)}, expected one row for each of the "
+            f"{len(times)} times and one column for each of the {num_nodes} nodes"
+        )
+    low, high = int(y_by_time.min()), int(y_by_time.max())
+    if low < UNLABELLED or high >= num_classes:
+        wrong = low if low < UNLABELLED else high
+        raise DataError(
+            f"{name}: labels by time contain {wrong}, expected -1 (unlabelled) to {num_classes - 1}"
+        )
+    rows = y_by_time.long().clone()
+    for at, row in enumerate(rows):
+        row[step_of > at] = UNLABELLED
+        if at > 0:
+            row.copy_(torch.where(row == UNLABELLED, rows[at - 1], row))
+    return node_time.long(), rows

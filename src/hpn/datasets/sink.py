@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hpn.datasets.edges import Blocks, EdgeCounts, LinkSorter
-from hpn.datasets.graph import MASKS, Graph, Masks, list_arrays, not_finite
+from hpn.datasets.graph import MASKS, TIMES, Graph, Masks, list_arrays, not_finite
 from hpn.datasets.ids import Ids, pack_text, unpack_text
 from hpn.datasets.sparse import Normalize, apply_normalize, csr_tensor, to_csr
 
@@ -173,4 +173,5 @@ def make_graph(header: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> Graph
     told |= {name: tuple(value) for name, value in told.items() if isinstance(value, list)}
     told |= {name: arrays[name] for name in ("indptr", "indices", "y")}
     masks = Masks(*(arrays[name].bool() for name in MASKS)) if "train" in arrays else None
+    told |= {name: arrays[name] for name in TIMES if name in arrays}
     return Graph(x=x, masks=masks, node_ids=ids, **told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,6 +12,12 @@ import torch
 from torch import Tensor
 
 Normalize = Literal["none", "row"]
+
+with (
+    warnings.catch_warnings()
+):  # the first CSR tensor of a process warns that they are in beta: that is this one
+    warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+    torch.eye(1).to_sparse_csr()
 
 
 def is_sparse(x: Tensor) -> bool:

@@ -52,6 +52,7 @@ def load_synthetic(
     num_classes: Annotated[int | None, Field(ge=2)] = None,
     homophily: Annotated[float, Field(ge=0, le=1)] = 0.8,
     noise: Annotated[float, Field(gt=0)] = 1.0,
+    num_times: Annotated[int, Field(ge=1)] = 1,
     graph_seed: Annotated[int, Field(ge=0)] = 0,
 ) -> Graph:
     """Draw a graph.
@@ -65,6 +66,8 @@ def load_synthetic(
         num_classes: Number of classes. Class c has a share of the nodes that falls as 1 / √(c + 1).
         homophily: Share of the links that join two nodes of the same class.
         noise: Standard deviation of each feature around its class mean.
+        num_times: Number of times at which nodes arrive, drawn uniformly for each node; with one there are no
+            times.
         graph_seed: Seed of everything drawn here; the run's seeds have no part in it.
 
     Raises:
@@ -76,15 +79,18 @@ def load_synthetic(
         (100, 300, [33, 25, 22, 20])
     """
     size = _choose_size(preset, num_nodes, num_links, num_features, num_classes)
-    _check(size, homophily, noise, graph_seed)
+    _check(size, homophily, noise, num_times, graph_seed)
     rng = np.random.default_rng(graph_seed)
     y = rng.permutation(np.repeat(np.arange(size.num_classes), _class_sizes(size)))
     x = _draw_features(rng, y, size, noise)
+    links = _draw_links(rng, y, size, homophily)
+    node_time = torch.from_numpy(rng.integers(num_times, size=size.num_nodes)) if num_times > 1 else None
     return Graph.build(
         "synthetic" if preset == "small" else preset,
         x=torch.from_numpy(x),
-        links=torch.from_numpy(_draw_links(rng, y, size, homophily)),
+        links=torch.from_numpy(links),
         y=torch.from_numpy(y),
+        node_time=node_time,
     )
 
 
@@ -108,13 +114,14 @@ def _choose_size(
     )
 
 
-def _check(size: _Size, homophily: float, noise: float, graph_seed: int) -> None:
+def _check(size: _Size, homophily: float, noise: float, num_times: int, graph_seed: int) -> None:
     rules = (
         ("num_links", size.num_links, size.num_links >= 0, "at least 0"),
         ("num_features", size.num_features, size.num_features >= 1, "at least 1"),
         ("num_classes", size.num_classes, size.num_classes >= 2, "at least 2"),
         ("homophily", homophily, 0 <= homophily <= 1, "from 0 to 1"),
         ("noise", noise, 0 < noise < float("inf"), "above 0"),
+        ("num_times", num_times, num_times >= 1, "at least 1"),
         ("graph_seed", graph_seed, graph_seed >= 0, "at least 0"),
     )
     for name, value, is_right, expected in rules:

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hpn.display.console import open_console
-from hpn.report.format import bound_text, count
+from hpn.report.format import count
 from hpn.report.wording import plural
+from hpn.theory.memory import describe_bound
 
 if TYPE_CHECKING:
     from hpn.experiment.bound_check import BoundCheck
@@ -34,13 +35,13 @@ def print_bound(bound: dict[str, Any]) -> None:
     table = _table("", "level", "at most", "one code", "by the bound")
     for name, level in bound["levels"].items():
         by = level["name"] + (" (exact)" if level["is_exact"] else "")
-        table.add_row(SYMBOLS[name], name, bound_text(level["bound"]), bound_text(level["code"]), by)
+        table.add_row(SYMBOLS[name], name, describe_bound(level["bound"]), describe_bound(level["code"]), by)
     console.print(table)
     what = "prototypes and extractors" if bound["features"] else "prototypes"
     more = "" if bound["features"] else " (--features F adds the extractors)"
-    console.print(Text(f"{what} take at most {_size(bound)}{more}"))
+    console.print(Text(f"{what} at most: {_size(bound)}{more}"))
     one = bound["one_set"]
-    most = bound_text(one["prototypes"]["atomic"])
+    most = describe_bound(one["prototypes"]["atomic"])
     console.print(Text(f"kept as one code, as hpn keeps them, n_A ≤ {most}: {_size(one)}"))
 
 
@@ -85,8 +86,8 @@ def print_check(check: BoundCheck) -> None:
         table.add_row(f"after task {task + 1}", *(count(max(row[level] for row in rows)) for level in levels))
     if len(tasks) > MOST_ROWS:
         table.add_row(f"… {len(tasks) - MOST_ROWS} more", *("" for _ in levels))
-    table.add_row("one code", *(bound_text(check.one_set[level]) for level in levels), style="dim")
-    table.add_row("Theorem 1", *(bound_text(check.bounds[level]) for level in levels), style="bold")
+    table.add_row("one code", *(describe_bound(check.one_set[level]) for level in levels), style="dim")
+    table.add_row("Theorem 1", *(describe_bound(check.bounds[level]) for level in levels), style="bold")
     console.print(table)
     num_seeds = len({row.seed for row in check.growth})
     names = ", ".join(dict.fromkeys(check.names.values()))
@@ -155,4 +156,4 @@ def _table(*heads: str) -> Table:
 
 
 def _size(part: dict[str, Any]) -> str:
-    return f"{bound_text(part['parameters'])} numbers, {bound_text(part['bytes'])} bytes"
+    return f"{describe_bound(part['parameters'])} numbers, {describe_bound(part['bytes'])} bytes"

@@ -12,6 +12,7 @@ from hpn.experiment.run.checkpoint import load_checkpoint
 from hpn.experiment.run.folder import CONFIG, RESULT, read_json
 from hpn.learners import HPN, LEARNERS
 from hpn.learners.hpn import PaperHPN, SolvedHPN
+from hpn.theory.memory import cap_bound
 
 ROUNDING = 1e-6
 """Of a cosine between two vectors kept in single precision."""
@@ -140,7 +141,7 @@ def check_run(run: Path | str) -> BoundCheck:
         run=str(folder),
         dataset=config["dataset"],
         bounds=bounds,
-        one_set={level: one_set.prototypes[level] for level in bounds},
+        one_set={level: cap_bound(one_set.prototypes[level]) for level in bounds},
         names={level: one_set.codes[level].name for level in bounds},
         growth=growth,
         codes=codes,

@@ -1,8 +1,8 @@
 """Nearest class mean on smoothed features.
 
-Keeps one mean a class and never changes it, so nothing is forgotten, and all classes live in one space,
-so that it answers with or without the task. The cheapest learner that can be right. It is computed with
-NumPy and SciPy on the CPU, whatever device is chosen.
+Keeps one mean per class, over all its nodes so far, so nothing is forgotten, and all classes live in one
+space, so that it answers with or without the task. The cheapest learner that can be right. It is computed
+with NumPy and SciPy on the CPU, whatever device is chosen.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ class NCM(Learner):
         seed: Unused; every learner has one.
 
     Attributes:
-        means_: Unit vectors ``[num_classes, num_features]``, in order of arrival.
+        means_: Means ``[num_classes, num_features]``, in order of arrival.
+        counts_: Training nodes of each class.
         hops_: Chosen number of hops.
     """
 
     means_: Tensor
+    counts_: list[int]
     hops_: int
 
     def __init__(
@@ -66,12 +68,24 @@ class NCM(Learner):
         first = step.index == 0
         slots = see(step.graph, self.normalization)
         if first:
-            self.means_ = torch.zeros(0, self.num_features_, device=CPU)
+            self.means_, self.counts_ = torch.zeros(0, self.num_features_, device=CPU), []
             self.hops_ = self._choose_hops(slots, step)
-        means = _class_means(slots, self.hops_, step)
-        self.means_ = torch.cat([self.means_, means])
+        self._add(step, _class_means(slots, self.hops_, step))
         self.in_progress_ = False
         self._epoch_done(observer, Progress(step.index, 1, 1))
+
+    def _add(self, step: Step, means: Tensor) -> None:
+        """Append the means of new classes, and move those of classes that come again."""
+        known = dict(zip(self.classes_, self.counts_, strict=False))
+        at = {label: place for place, label in enumerate(self.classes_)}
+        new = [place for place, label in enumerate(step.classes) if label not in known]
+        merged = torch.cat([self.means_, means[new]])
+        for mean, label in zip(means, step.classes, strict=True):
+            count, before = int((step.train_y == label).sum()), known.get(label, 0)
+            if before:
+                merged[at[label]].lerp_(mean, count / (before + count))
+            known[label] = before + count
+        self.means_, self.counts_ = merged, list(known.values())
 
     def _choose_hops(self, slots: Slots, step: Step) -> int:
         """Fewest hops with the best accuracy on validation nodes."""
@@ -81,32 +95,32 @@ class NCM(Learner):
         val = step.val.numpy()
         accuracies = []
         for hop in range(self.max_hops + 1):
-            cosine = _cosine(slots.smoothed(hop, val), _class_means(slots, hop, step))
+            cosine = _cosine(slots.smoothed(hop, val), _unit(_class_means(slots, hop, step)))
             accuracies.append((order[cosine.argmax(dim=1)] == step.val_y).float().mean().item())
         return int(np.argmax(accuracies))
 
     def _scores(self, query: Query) -> Tensor:
         features = see(query.graph, self.normalization).smoothed(self.hops_, query.nodes.numpy())
         position = {label: at for at, label in enumerate(self.classes_)}
-        means = self.means_[[position[label] for label in query.classes]]
+        means = _unit(self.means_[[position[label] for label in query.classes]])
         cosine = _cosine(features, means)
         return (cosine / self.temperature).log_softmax(dim=1)
 
     def _state(self) -> State:
-        return {"means": self.means_, "hops": self.hops_}
+        return {"means": self.means_, "counts": list(self.counts_), "hops": self.hops_}
 
     def _load_state(self, state: State) -> None:
-        self.means_ = state["means"].clone()
+        self.means_, self.counts_ = state["means"].clone(), list(state["counts"])
         self.hops_ = state["hops"]
 
 
 def _class_means(slots: Slots, hop: int, step: Step) -> Tensor:
-    """Unit mean of the training nodes of each class."""
+    """Mean of the training nodes of each class."""
     means = []
     for label in step.classes:
         members = step.train[step.train_y == label].numpy()
         means.append(np.asarray(slots.smoothed(hop, members).mean(axis=0)).ravel())
-    return _unit(torch.from_numpy(np.stack(means)).float())
+    return torch.from_numpy(np.stack(means)).float()
 
 
 def _cosine(features: Features, means: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ docs/learners.md tells how. It is computed with scikit-learn on the CPU, whateve
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
@@ -32,7 +32,8 @@ class Probe(Learner):
 
     The number of hops and the inverse regularisation strength C (0.01 to 1,000) are chosen for each task
     by accuracy on its validation nodes, ties by their log-likelihood. Without the task, every classifier
-    speaks for its own classes, weighted by how confident it is (the sum of its squared probabilities).
+    speaks for its own classes, weighted by how confident it is (the sum of its squared probabilities). It
+    needs tasks: of two classifiers that know the same class, neither could speak for it.
 
     Args:
         max_hops: The most hops tried.
@@ -46,6 +47,8 @@ class Probe(Learner):
         hops_: Chosen number of hops of each task.
         strengths_: Chosen C of each task.
     """
+
+    needs_tasks: ClassVar[bool] = True
 
     weights_: list[Tensor]
     biases_: list[Tensor]

@@ -28,7 +28,7 @@ from hpn.nn.device import CPU
 from hpn.nn.encoder import see
 from hpn.nn.smoothing import Normalization
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import GraphView, Query, Step
+from hpn.streams import Classes, GraphView, Query, Step
 
 ROWS_AT_ONCE = 1024
 """Nodes encoded at a time, which bounds memory."""
@@ -45,8 +45,8 @@ class Ridge(Learner):
     where :math:`u_{v,k}` are the features of node v after k hops, scaled to length 1; :math:`P_k` are random
     and drawn anew from the seed whenever they are needed; :math:`n_c` counts the training nodes of class c.
     A farther hop weighs more, because it is smoother. The sums that the solution depends on do not depend on
-    how the nodes came in tasks, as long as a class comes whole. Every class has a column of its own,
-    whatever the scenario.
+    how the nodes came in tasks, as long as a class comes whole; where it comes again, :math:`n_c` counts its
+    nodes in each step apart. Every class has a column of its own, whatever the scenario.
 
     Args:
         max_hops: The farthest hop K.
@@ -126,7 +126,10 @@ class Ridge(Learner):
             gram += scaled.T @ scaled
             sums += hidden.T @ (weight[rows, None] * is_class[rows])
         self.gram_ = torch.from_numpy(gram)
-        self.sums_ = torch.cat([self.sums_, torch.from_numpy(sums)], dim=1)
+        total = np.zeros((self.width + 1, len(self.classes_)))
+        total[:, : self.sums_.shape[1]] = self.sums_.numpy()
+        total[:, self._places(step.classes)] += sums
+        self.sums_ = torch.from_numpy(total)
         self.num_rows_ += len(step.train)
         self.weights_ = self._solve()
         self.in_progress_ = False
@@ -149,9 +152,13 @@ class Ridge(Learner):
         factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         return torch.from_numpy(scipy.linalg.cho_solve(factor, self.sums_.numpy(), check_finite=False))
 
-    def _scores(self, query: Query) -> Tensor:
+    def _places(self, classes: Classes) -> list[int]:
+        """Columns of some classes."""
         position = {label: at for at, label in enumerate(self.classes_)}
-        weights = self.weights_[:, [position[label] for label in query.classes]].numpy()
+        return [position[label] for label in classes]
+
+    def _scores(self, query: Query) -> Tensor:
+        weights = self.weights_[:, self._places(query.classes)].numpy()
         outputs = [hidden @ weights for _, hidden in self._encode(query.graph, query.nodes)]
         stacked = np.concatenate([np.zeros((0, len(query.classes))), *outputs])
         return torch.from_numpy(stacked / self.temperature).log_softmax(dim=1).float()

@@ -41,7 +41,7 @@ from hpn.model.labels import (
 )
 from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
-from hpn.params import resolve_params
+from hpn.params import NamedArguments, resolve_params
 from hpn.streams import GraphView
 from hpn.streams.identity import hash_nodes
 
@@ -52,7 +52,7 @@ Array = Any
 """A list, NumPy array, PyTorch tensor or pandas column."""
 
 
-class ClassifierCore:
+class ClassifierCore(NamedArguments):
     """All of :class:`hpn.HPNClassifier` but scikit-learn's base classes, which take a second to import."""
 
     not_fitted_error: ClassVar[type[NotFittedError]] = NotFittedError
@@ -450,17 +450,10 @@ class ClassifierCore:
         """
         network = self._fitted()
         labels = [[code, label] for code, label in sorted(self.labels_.items())]
-        s = network.settings
-        params = {
-            "width": s.width,
-            "strength": s.strength,
-            "balance": s.balance,
-            "threshold": s.threshold_atomic,
-            "random_state": network.memory.seed,
-        }
-        names = getattr(self, "feature_names_in_", None)
+        names, summary = getattr(self, "feature_names_in_", None), self.summarize()
         content = {
-            "params": params,
+            "summary": summary,
+            "params": summary["parameters"],
             "num_features": self.n_features_in_,
             "feature_names": None if names is None else names.tolist(),
             "column_kinds": self.column_kinds_,
@@ -470,6 +463,28 @@ class ClassifierCore:
             "solved": network.memory.solved_state(),
         }
         save_model(Path(path), content)
+
+    def summarize(self) -> dict[str, Any]:
+        """What was learned, as plain data; ``classes`` has pairs, as classes may be numbers."""
+        network = self._fitted()
+        s, names = network.settings, getattr(self, "feature_names_in_", ())
+        return {
+            "classes": [list(pair) for pair in self.counts_.items()],
+            "features": self.n_features_in_,
+            "columns": list(dict.fromkeys(name.partition("[")[0] for name in names)),
+            "column_kinds": self.column_kinds_,
+            "fits": [{**graph._asdict(), "learned": number} for graph, number in self.ledger_.counts()],
+            "tasks": self.tasks_,
+            "prototypes": self.prototype_counts_,
+            "bounds": self.prototype_bounds_,
+            "parameters": {
+                "width": s.width,
+                "strength": s.strength,
+                "balance": s.balance,
+                "threshold": s.threshold_atomic,
+                "random_state": network.memory.seed,
+            },
+        }
 
     @classmethod
     def load(cls, path: Path | str) -> Self:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hpn.model.classifier import HPNClassifier
 from hpn.model.core import Array
 from hpn.model.given import GraphLike
+from hpn.params import NamedArguments
 
 try:
     from sklearn.utils.validation import validate_data
@@ -25,7 +26,7 @@ except ImportError:  # scikit-learn before 1.6
         return estimator._validate_data(*arrays, **options)
 
 
-class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Hierarchical prototype network whose samples are the nodes of one graph.
 
     A thin adapter around :class:`hpn.HPNClassifier` for tools that expect ``fit(X, y)``, such as

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hpn.errors import CheckpointError, HPNError
-from hpn.experiment.run.checkpoint import NAME, load_checkpoint, save_checkpoint
+from hpn.errors import CheckpointError, HPNError, describe_disk_full, disk_full
 
 KIND, FORMAT, OLDEST = "hpn-model", 3, 2
+NAME = "checkpoint.json"  # that of hpn.experiment.run.checkpoint, which needs PyTorch
 
 T = TypeVar("T")
 
@@ -23,18 +25,40 @@ def is_model(folder: Path) -> bool:
     return f'"kind": "{KIND}"' in text
 
 
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary in a saved model, read without PyTorch.
+
+    ``None`` if it has none, as models of earlier versions, or is not what was written: loading it tells why.
+    """
+    try:
+        header = json.loads((folder / NAME).read_bytes())
+        content = header["content"]
+        written = json.dumps(content, sort_keys=True).encode(), (folder / header["tensors"]).read_bytes()
+        found = [hashlib.sha256(part).hexdigest() for part in written]
+        is_whole = found == [header["content_sha256"], header["sha256"]]
+        is_model = (content["kind"], content["model_format"]) == (KIND, FORMAT)
+        return dict(content["summary"]) if is_whole and is_model else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
 def save_model(folder: Path, content: Mapping[str, Any]) -> None:
     """Write a model to a folder; an earlier one stays until the new one is complete.
 
     Raises:
         CheckpointError: If the folder cannot be written.
     """
+    from hpn.experiment.run.checkpoint import save_checkpoint
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(folder, {"kind": KIND, "model_format": FORMAT, **content})
         for part in folder.glob(".*.part"):  # what an interrupted command has left
             part.unlink(missing_ok=True)
     except OSError as error:
+        if disk_full(error):
+            kept = "the model saved there before is kept" if is_model(folder) else "no model is there yet"
+            raise CheckpointError(describe_disk_full(folder, kept)) from error
         raise CheckpointError(f"cannot write {folder} ({error.strerror}); choose another folder") from error
 
 
@@ -44,6 +68,8 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
     Raises:
         CheckpointError: If there is nothing of the kind, or it is damaged or of a newer version.
     """
+    from hpn.experiment.run.checkpoint import load_checkpoint
+
     try:
         content = load_checkpoint(folder)
     except CheckpointError as error:

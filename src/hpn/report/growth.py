@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hpn.report.axes import RIGHT, Frame, draw_axes, draw_line, draw_note, label_room, value_scale
-from hpn.report.format import NO_BOUND, USELESS_BOUND, count, is_number
+from hpn.report.format import count, is_number
 from hpn.report.scales import PHONE, Scale
 from hpn.report.svg import colour, is_labelled, label_step, line, marker, shorten, text, text_width, tooltip
+from hpn.theory.memory import NO_BOUND
 
 _MAX_DRAWN = 1000  # a bound this many times the largest value would flatten everything else
 _MAX_LINEAR = 20
@@ -190,4 +191,4 @@ def _words(growth: GrowthLine) -> str:
 
 
 def _bound(bound: float) -> str:
-    return NO_BOUND if bound >= USELESS_BOUND else f"bound {count(bound)}"
+    return "no useful bound" if bound >= NO_BOUND else f"bound {count(bound)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hpn.experiment.published import published_memory, published_parameters
-from hpn.report.format import MISSING, bound_text, count, decimal
+from hpn.report.format import MISSING, count, decimal
 from hpn.report.growth import GrowthLine, growth_svg
 from hpn.reproduction.page_cells import (
     case_label,
@@ -16,7 +16,7 @@ from hpn.reproduction.page_cells import (
 )
 from hpn.reproduction.page_parts import Figures, table
 from hpn.reproduction.results import CaseResult, Section
-from hpn.theory.memory import LEVELS
+from hpn.theory.memory import LEVELS, describe_bound
 
 NUMBERS = "parameters"
 _DRAWN = ("small", "paper", "best")
@@ -63,7 +63,7 @@ def bounds_table(section: Section) -> str:
             part.name,
             count(part.values[-1]),
             count(max(part.values)),
-            bound_text(part.bound),
+            describe_bound(part.bound),
             _percent(part.share(max(part.values))),
         ]
         for case in section.measured
@@ -117,7 +117,10 @@ def growth_figures(figures: Figures, section: Section) -> list[str]:
             continue
         growths = [GrowthLine(part.name, part.values, part.bound) for part in members]
         title = f"{kind.capitalize()} of {name} on {dataset}"
-        ends = ", ".join(f"{m.name} {count(m.values[-1])} of at most {bound_text(m.bound)}" for m in members)
+        ends = ", ".join(
+            f"{part.name} {count(part.values[-1])} of at most {describe_bound(part.bound)}"
+            for part in members
+        )
         svg = growth_svg(growths, title=title, y_label=f"{kind}, {unit}")
         alt = f"{title}, task by task, with their bounds; at the end {ends}"
         shown.append(figures.add(f"{dataset}-{kind}", svg, alt))

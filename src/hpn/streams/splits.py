@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ TRAIN, VAL = 0.6, 0.2
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One Boolean a node and part; a node is in one part at most."""
+    """One Boolean per node and part; a node is in one part at most."""
 
     train: Tensor
     val: Tensor
@@ -35,70 +36,69 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
     Raises:
         DataError: If a class has no training nodes or a task no test nodes.
     """
-    parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
-    labels = graph.y.numpy()
-    if graph.masks is not None:
-        in_tasks = torch.from_numpy(np.isin(labels, [c for task in tasks for c in task]))
-        parts[0] = graph.masks.train & in_tasks
-        parts[1] = graph.masks.val & in_tasks
-        parts[2] = graph.masks.test & in_tasks
-        if not bool(graph.masks.val.any()):
-            _carve_validation(graph, parts, tasks, seed)
-    else:
-        by_class = _nodes_by_class(labels, graph.num_classes)
-        for label in (c for task in tasks for c in task):
-            members = by_class[label]
-            if graph.split_rule == "seeded":
-                members = np.random.default_rng([seed, label]).permutation(members)
-            _assign(parts, members)
+    by_class = _group(graph.y.numpy())
+    groups: dict[tuple[int, ...], np.ndarray] = {
+        (label,): by_class[label] for task in tasks for label in task if label in by_class
+    }
+    parts = _split_groups(graph, groups, seed)
     _check(graph, tasks, parts)
     return Split(parts[0], parts[1], parts[2])
 
 
 def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int) -> Split:
-    """Split the nodes of every time by the graph's own rule, class by class; see :func:`split_nodes`.
+    """Split the nodes of every step by the graph's own rule, class by class; see :func:`split_nodes`.
 
-    Classes with fewer than three nodes at a time give training nodes first, then test nodes.
+    A class with a single node at a step gives a training node, one with two also a test node. Unlabelled
+    nodes are in no part.
 
     Args:
         graph: The graph.
-        step_of: The step of each node, -1 for none ``[num_nodes]``.
-        labels: The class of each node when it arrived ``[num_nodes]``.
+        step_of: The step of each node ``[num_nodes]``.
+        labels: The class of each node when it arrived, -1 where it is unknown ``[num_nodes]``.
         seed: Draws seeded splits.
 
     Raises:
         DataError: If a step has no training or no test nodes.
     """
-    parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
-    if graph.masks is not None:
-        for part, mask in enumerate((graph.masks.train, graph.masks.val, graph.masks.test)):
-            parts[part] = mask & (step_of >= 0)
-    else:
-        steps = step_of.numpy()
-        for label, of_class in enumerate(_nodes_by_class(labels.numpy(), graph.num_classes)):
-            for step in np.unique(steps[of_class]):
-                members = of_class[steps[of_class] == step]
-                if graph.split_rule == "seeded":
-                    members = np.random.default_rng([seed, label, step]).permutation(members)
-                _assign(parts, members)
-    for index in range(int(step_of.max()) + 1):
-        for part, name in ((0, "training"), (2, "test")):
-            if not bool((parts[part] & (step_of == index)).any()):
-                raise DataError(f"{graph.name}: step {index} has no {name} nodes; add some to the masks")
+    key = torch.where(labels >= 0, step_of * graph.num_classes + labels, -1)
+    groups = {divmod(group, graph.num_classes): nodes for group, nodes in _group(key.numpy()).items()}
+    parts = _split_groups(graph, {(label, step): nodes for (step, label), nodes in groups.items()}, seed)
+    for part, what in ((0, "training"), (2, "test")):
+        count = torch.bincount(step_of[parts[part]], minlength=int(step_of.max()) + 1)
+        if bool((count == 0).any()):
+            raise DataError(
+                f"{graph.name}: no {what} nodes arrive with step {int(count.argmin())}; "
+                "every time needs labelled nodes to train and to test"
+            )
     return Split(parts[0], parts[1], parts[2])
 
 
-def _assign(parts: Tensor, members: np.ndarray) -> None:
-    """Put nodes that are in order into the three parts."""
-    for part, chosen in enumerate(np.split(members, _cuts(len(members)))):
-        parts[part, torch.from_numpy(chosen)] = True
+def _group(keys: np.ndarray) -> dict[int, np.ndarray]:
+    """The nodes of each key, in order; those of -1 are in no group."""
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    groups = dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+    groups.pop(-1, None)
+    return groups
 
 
-def _nodes_by_class(labels: np.ndarray, num_classes: int) -> list[np.ndarray]:
-    """The nodes of each class, in order."""
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(np.bincount(labels + 1, minlength=num_classes + 1))  # the unlabelled come first
-    return np.split(order, ends[:-1])[1:]
+def _split_groups(graph: Graph, groups: Mapping[tuple[int, ...], np.ndarray], seed: int) -> Tensor:
+    """Split each group of nodes by the graph's own rule; seeds of the groups are their keys."""
+    parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
+    for key, members in groups.items():
+        rng = np.random.default_rng([seed, *key])
+        if graph.masks is not None:
+            for part, mask in zip(parts, (graph.masks.train, graph.masks.val, graph.masks.test), strict=True):
+                part[members] = mask[members]
+            if not bool(graph.masks.val.any()):
+                train = rng.permutation(members[parts[0, members].numpy()])
+                chosen = train[: len(train) // 4]
+                parts[0, chosen], parts[1, chosen] = False, True
+            continue
+        ordered = rng.permutation(members) if graph.split_rule == "seeded" else members
+        for part, chosen in zip(parts, np.split(ordered, _cuts(len(ordered))), strict=True):
+            part[chosen] = True
+    return parts
 
 
 def _cuts(count: int) -> tuple[int, int]:
@@ -107,15 +107,6 @@ def _cuts(count: int) -> tuple[int, int]:
         return 1, 1
     first = min(max(int(TRAIN * count), 1), count - 2)
     return first, min(max(int((TRAIN + VAL) * count), first + 1), count - 1)
-
-
-def _carve_validation(graph: Graph, parts: Tensor, tasks: tuple[Classes, ...], seed: int) -> None:
-    for label in (c for task in tasks for c in task):
-        members = torch.nonzero(parts[0] & (graph.y == label)).flatten().numpy()
-        members = np.random.default_rng([seed, label]).permutation(members)
-        chosen = torch.from_numpy(members[: len(members) // 4])
-        parts[0, chosen] = False
-        parts[1, chosen] = True
 
 
 def _check(graph: Graph, tasks: tuple[Classes, ...], parts: Tensor) -> None:

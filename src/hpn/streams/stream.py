@@ -64,8 +64,8 @@ class AnswerKey:
 class Stream(ABC):
     """Steps cut from one graph, handed out one after another.
 
-    A learner gets only :class:`Step` and :class:`Query` objects, never the stream. Unlabelled nodes
-    and nodes in no step are in no view.
+    A learner gets only :class:`Step` and :class:`Query` objects, never the stream. Nodes in no step are in no
+    view.
 
     Args:
         graph: Where the steps come from.
@@ -151,11 +151,11 @@ class Stream(ABC):
     ) -> tuple[Query, AnswerKey]:
         """A question about ``step`` (all steps so far if ``None``) after step ``after`` was learned.
 
-        ``oracle`` shows the graph as it stood when the step arrived and names the task. ``global``
+        ``oracle`` shows the graph as it stood when the task arrived and names it. ``global``
         and ``grouped`` show every node that has arrived by ``after``, and by ``step`` if that comes later.
         """
         if evaluate == "oracle":
-            if step is None:
+            if step is None or not self.has_tasks:
                 raise ValueError("an oracle query is about one task")
             in_view, classes = self._in_view(step), self.classes[step]
         else:

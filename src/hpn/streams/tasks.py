@@ -22,6 +22,8 @@ MIN_LABELLED = 3  # one node each to train, to validate and to test
 class TaskStream(Stream):
     """Tasks cut from one graph: a step brings the nodes of some classes that no other step has.
 
+    Unlabelled nodes, and nodes of classes in no task, are in no view.
+
     Args:
         graph: Where the tasks come from.
         tasks: Classes of each task, or a plan of them; see :func:`plan_tasks`.

@@ -18,8 +18,11 @@ from hpn.streams.views import Edges, Scenario
 class TimeStream(Stream):
     """Steps by the time at which nodes arrived; classes come again.
 
-    A view holds the nodes up to its time and the edges among them; later ones are not in it. After each step,
-    the nodes of the next one are asked about before they are learned, among the classes seen so far.
+    A view holds the nodes up to its time and the edges among them; nothing later is in it. Unlabelled nodes
+    are in view, because they are part of the graph, but are neither learned from nor asked about. Where
+    classes change with time (``y_by_time``), a node is learned with the class that it had when it arrived,
+    and answers are judged by the class that it has when it is asked about. After each step, the nodes of the
+    next one are asked about before they are learned, among the classes seen so far.
 
     Args:
         graph: A graph with ``node_time``.
@@ -29,6 +32,15 @@ class TimeStream(Stream):
     Raises:
         ConfigError: If the graph has no times, or a single one.
         DataError: If a time has no training or no test nodes.
+
+    Example:
+        >>> from hpn.datasets import load_dataset
+        >>> stream = TimeStream(load_dataset("synthetic", num_times=3))
+        >>> [stream.step(index).graph.num_nodes for index in range(3)]
+        [631, 1343, 2000]
+        >>> query, key = stream.query(step=1, after=0, evaluate="global")
+        >>> query.graph.num_nodes, key.step.unique().tolist()
+        (1343, [1])
     """
 
     kind: ClassVar[str] = "time"
@@ -39,15 +51,19 @@ class TimeStream(Stream):
 
     def __init__(self, graph: Graph, *, plan: StreamPlan | None = None, seed: int = 0) -> None:
         plan = plan or self.make_plan(graph)
-        times = _times(graph)
-        step_of = torch.searchsorted(torch.unique(times), times)
-        step_of[first_labels(graph) == UNLABELLED] = -1
+        _, step_of = _times(graph)
         split = split_nodes_by_time(graph, step_of, first_labels(graph), seed)
         super().__init__(graph, plan, step_of, split, scenario="class", edges="seen", seed=seed)
 
     @classmethod
     def make(
-        cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int
+        cls,
+        graph: Graph,
+        plan: StreamPlan,
+        *,
+        scenario: Scenario,  # noqa: ARG003  (there is one choice only)
+        edges: Edges,  # noqa: ARG003
+        seed: int,
     ) -> TimeStream:
         """The stream of a plan."""
         return cls(graph, plan=plan, seed=seed)
@@ -59,34 +75,43 @@ class TimeStream(Stream):
         Raises:
             ConfigError: If the graph has no times, or a single one.
         """
-        times, labels = _times(graph), first_labels(graph)
-        steps = []
-        for time in torch.unique(times).tolist():
-            classes = torch.unique(labels[(times == time) & (labels != UNLABELLED)]).tolist()
-            if not classes:
-                raise DataError(f"{graph.name}: no node of time {time} has a label")
-            steps.append(StepPlan(f"time {time}", tuple(classes)))
-        if len(steps) < 2:
+        (times, step_of), labels = _times(graph), first_labels(graph)
+        if len(times) < 2:
             raise ConfigError(f"{graph.name}: all nodes have the same time, so there is only one step")
-        return StreamPlan(tuple(steps))
+        is_used = labels != UNLABELLED
+        if graph.masks is not None:
+            is_used &= graph.masks.train
+        pairs = torch.unique(torch.stack([step_of[is_used], labels[is_used]]), dim=1)
+        classes = [tuple(pairs[1, pairs[0] == step].tolist()) for step in range(len(times))]
+        for time, found in zip(times.tolist(), classes, strict=True):
+            if not found:
+                raise DataError(
+                    f"{graph.name}: no training node of time {time} has a label; leave the time out"
+                )
+        names = (f"time {time}" for time in times.tolist())
+        return StreamPlan(tuple(map(StepPlan, names, classes)))
 
     def _labels(self, nodes: Tensor, after: int) -> Tensor:
         labels = self._graph.y_by_time
-        return self._graph.y[nodes] if labels is None else labels[after][nodes]
+        if labels is None:
+            return self._graph.y[nodes]
+        # Nodes of a step to come are judged by the class that they arrive with.
+        return labels[self._step_of[nodes].clamp(min=after), nodes]
 
 
 def first_labels(graph: Graph) -> Tensor:
     """The label that each node had when it arrived ``[num_nodes]``."""
     if graph.y_by_time is None:
         return graph.y
-    times = _times(graph)
-    step_of = torch.searchsorted(torch.unique(times), times)
+    _, step_of = _times(graph)
     return graph.y_by_time[step_of, torch.arange(graph.num_nodes)]
 
 
-def _times(graph: Graph) -> Tensor:
+def _times(graph: Graph) -> tuple[Tensor, Tensor]:
+    """The distinct times, in order, and which of them is that of each node."""
     if graph.node_time is None:
         raise ConfigError(
             f"{graph.name} has no times; --stream time needs node_time, a whole number per node, in the data"
         )
-    return graph.node_time
+    times, step_of = torch.unique(graph.node_time, return_inverse=True)
+    return times, step_of

@@ -30,6 +30,9 @@ DIMS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 THRESHOLDS = (0.01, *(round(0.05 * step, 2) for step in range(1, 21)))
 """Distances to choose from: those of the paper, and on to a right angle."""
 
+NO_BOUND = 2**63 - 1
+"""No memory holds as many prototypes, so a bound from here on bounds nothing."""
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -92,8 +95,39 @@ class MemoryBound:
         return BYTES * self.num_parameters
 
     def to_json(self) -> dict[str, Any]:
-        """The amounts as plain data."""
-        return {"prototypes": self.prototypes, "parameters": self.num_parameters, "bytes": self.num_bytes}
+        """The amounts as plain data; see :func:`cap_bound`."""
+        return {
+            "prototypes": {level: cap_bound(size) for level, size in self.prototypes.items()},
+            "parameters": cap_bound(self.num_parameters),
+            "bytes": cap_bound(self.num_bytes),
+        }
+
+
+def cap_bound(bound: int) -> int:
+    """A bound as results and JSON have it: what bounds nothing is ``NO_BOUND``, which 64 bits hold.
+
+    Example:
+        >>> cap_bound(308), cap_bound(10**19) == NO_BOUND
+        (308, True)
+    """
+    return min(bound, NO_BOUND)
+
+
+def describe_bound(bound: int | None) -> str:
+    """A bound for people: whole, by its power of ten if that is longer than anyone reads, or in words.
+
+    Example:
+        >>> describe_bound(12345), describe_bound(3 * 10**15), describe_bound(10**19), describe_bound(None)
+        ('12,345', '3.00e15', 'no useful bound', '–')
+    """
+    if bound is None:
+        return "–"
+    if bound >= NO_BOUND:
+        return "no useful bound"
+    if bound < 10**15:
+        return f"{bound:,}"
+    digits = str(bound)
+    return f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
 
 
 def choose(

@@ -107,6 +107,20 @@ def test_ids_and_names_of_features(tmp_path, read, ids):
     assert graph.fingerprint() == load_npz(save(tmp_path)).fingerprint()
 
 
+def test_times_and_labels_at_each_of_them(tmp_path, read):
+    """Nothing before a node arrived; its last label where none is given any more."""
+    labels = [[0, 1, 1, -1, 0], [-1, 0, 1, -1, -1], [1, -1, -1, 0, -1]]
+    times = np.array([2010, 2010, 2015, 2010, 2020], dtype=np.int16)
+    graph = read(load_npz, save(tmp_path, node_time=times, labels_by_time=labels, node_last=times + 1))
+    assert graph.node_time.tolist() == times.tolist()
+    assert graph.node_time.dtype == graph.y_by_time.dtype == torch.int64
+    assert graph.y_by_time.tolist() == [[0, 1, -1, -1, -1], [0, 0, 1, -1, -1], [1, 0, 1, 0, -1]]
+    plain = read(load_npz, save(tmp_path, node_time=times))
+    assert plain.y_by_time is None
+    prints = {part.fingerprint() for part in (graph, plain, load_npz(save(tmp_path)))}
+    assert len(prints) == 3, "a learner could notice"
+
+
 def test_labels_may_be_optional(tmp_path):
     graph = load_graph(save(tmp_path, labels=[-1] * 5), labels="optional", normalize="none")
     assert (graph.y.tolist(), graph.class_names) == ([-1] * 5, ())
@@ -181,6 +195,21 @@ BAD_ARRAYS = {
     ),
     "fractional label": ({"labels": [0, 1, 0.5, 1, 0]}, "labels[2] is 0.5"),
     "huge label": ({"labels": [0, 1, 10**12, 1, 0]}, "labels[2] is 1000000000000"),
+    "times of fewer nodes": ({"node_time": [0, 1]}, "5 nodes, but node_time has shape (2,)"),
+    "times with fractions": ({"node_time": [0, 1, 2, 0.5, 1]}, "node_time[3] is 0.5, expected a whole"),
+    "labels without times": ({"labels_by_time": [[0] * 5]}, "has labels_by_time but no node_time"),
+    "labels at one of two times": (
+        {"node_time": [0, 0, 1, 1, 1], "labels_by_time": [[0] * 5]},
+        "shape (1, 5), expected one row for each of the 2 times",
+    ),
+    "a class that does not exist": (
+        {"node_time": [3] * 5, "labels_by_time": [[0, 1, 2, 1, 0]]},
+        "labels by time contain 2, expected -1 (unlabelled) to 1",
+    ),
+    "a row of labels": (
+        {"node_time": [3] * 5, "labels_by_time": [0] * 5},
+        "labels_by_time has shape (5,), expected two dimensions",
+    ),
     "label below -1": ({"labels": [0, 1, -2, 1, 0]}, "label -2 is below -1"),
     "labels short": ({"labels": [0, 1]}, "5 nodes have features but 2 have labels"),
     "no label at all": ({"labels": [-1] * 5}, "no node has a label"),
@@ -430,3 +459,12 @@ def test_debian_sections(monkeypatch):
     assert (graph.num_nodes, graph.num_links) == (63_620, 322_803)
     assert (graph.num_features, graph.num_classes) == (128, 51)
     assert "python" in graph.class_names
+
+
+@pytest.mark.skipif(not (DATA / "debian-releases.npz").exists(), reason="no debian-releases.npz")
+def test_debian_releases():
+    graph = load_npz(DATA / "debian-releases.npz")
+    assert graph.node_time.bincount().tolist() == [58_653, 10_876, 13_604, 10_516]
+    first = graph.y_by_time[graph.node_time, torch.arange(graph.num_nodes)]
+    assert int((first == -1).sum()) == 305
+    assert torch.equal(graph.y_by_time[-1], graph.y)

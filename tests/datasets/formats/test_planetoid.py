@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +100,7 @@ def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert graph.masks is not None
     sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
     assert sizes == [14, 500, 20]
-    assert plan_tasks(graph).tasks == ((0, 1), (2, 3), (4, 5))
+    assert plan_tasks(graph).classes == ((0, 1), (2, 3), (4, 5))
 
 
 def geom_gcn(folder: Path, name: str) -> None:
@@ -130,3 +132,9 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "actor" / "raw" / "out1_node_feature_label.txt").write_text("garbage\nmore\n")
     with pytest.raises(DataError, match=r"actor: the files in .* cannot be read"):
         load_actor(tmp_path)
+
+
+def test_cora_is_loaded_without_a_warning(data_root: Path) -> None:
+    code = "import hpn, sys; hpn.load_graph('cora', data_root=sys.argv[1])"
+    words = [sys.executable, "-W", "default", "-c", code, str(data_root)]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stderr == ""

@@ -262,6 +262,46 @@ def test_empty_split_column_is_no_split(tmp_path, write_tables, read, parts):
     assert graph.split_rule == "seeded"
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["2", "-1", "2", "7"], [2, -1, 2, 7]),
+        (
+            ["2024-01-31", "2023-12-01 10:30:00", "2024-01-31", "1999-06-05"],
+            [20240131, 20231201, 20240131, 19990605],
+        ),
+        ([2.0, 3.0, 2.0, 4.0], [2, 3, 2, 4]),
+        (("DATE", ["2024-01-31"] * 4), [20240131] * 4),
+    ],
+    ids=["numbers", "dates", "whole floats", "dates of Parquet"],
+)
+def test_times(tmp_path, write_tables, read, values, expected):
+    is_csv = isinstance(values, list) and isinstance(values[0], str)
+    lines = NODES.strip().split("\n")
+    nodes = NODE_COLUMNS | {"when": values}
+    if is_csv:
+        nodes = "\n".join(f"{line},{word}" for line, word in zip(lines, ["when", *values], strict=True))
+    graph = read(load_tables, write_tables(tmp_path, nodes, EDGES), time="when")
+    assert graph.node_time.tolist() == expected
+    assert graph.feature_names == ("f0", "f1"), "the time is not a feature"
+    assert load_graph(tmp_path, time="when").fingerprint() == graph.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("word", "column", "expected"),
+    [
+        ("1.5", "when", "line 4, column 'when': '1.5' is no time; give every node a whole number or a date"),
+        ("", "when", "line 4, column 'when': is empty; give every node"),
+        ("2024-01-31", "when", "line 4, column 'when': '2024-01-31' is no time"),
+        ("3", "wen", "has no column 'wen' for the time; did you mean 'when'?"),
+        ("3", "id", "has no column 'id' for the time"),
+    ],
+)
+def test_bad_times_are_named(tmp_path, write_tables, read, word, column, expected):
+    nodes = f"id,label,f,when\na,x,1,2\nb,y,2,2\nc,x,3,{word}\n"
+    assert expected in error_of(read, write_tables(tmp_path, nodes, "source,target\na,a\n"), time=column)
+
+
 def test_normalize(tmp_path, write_tables, read):
     graph = read(load_tables, write_tables(tmp_path, NODES, EDGES), normalize="row")
     assert torch.allclose(graph.x.abs().sum(dim=1), torch.tensor([1.0, 1.0, 1.0, 0.0]))

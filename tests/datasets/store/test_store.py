@@ -27,7 +27,9 @@ def saved(graph: Graph, tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "masks", "order", "no edges", "ids", "text ids"])
+@pytest.mark.parametrize(
+    "kind", ["dense", "sparse", "masks", "order", "no edges", "ids", "text ids", "times"]
+)
 def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: str) -> None:
     changed = {
         "dense": lambda: graph,
@@ -43,6 +45,9 @@ def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: 
             column_kinds={"a": "number", "b": "category"},
             notes=("one", "two"),
         ),
+        "times": lambda: replace(
+            graph, node_time=graph.y % 2 + 5, y_by_time=torch.stack([graph.y, graph.y.flip(0)])
+        ),
         "no edges": lambda: replace(graph, indptr=torch.zeros_like(graph.indptr), indices=graph.indices[:0]),
     }[kind]()
     write_store(changed, tmp_path / "s")
@@ -50,6 +55,9 @@ def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: 
     assert opened.fingerprint() == replace(opened).fingerprint() == changed.fingerprint()
     assert make_header(opened) == make_header(changed)
     assert np.array_equal(opened.node_ids, changed.node_ids)
+    for name in ("node_time", "y_by_time"):
+        kept, given = getattr(opened, name), getattr(changed, name)
+        assert kept is given if given is None else torch.equal(kept, given)
 
 
 def test_features_are_mapped_and_cannot_be_changed_on_disk(saved: Path) -> None:
@@ -120,10 +128,10 @@ def test_a_wrong_header_is_named(saved: Path, change: object, complaint: str) ->
         open_store(saved)
 
 
-@pytest.mark.parametrize("name", ["y", "ids"])
+@pytest.mark.parametrize("name", ["y", "ids", "node_time"])
 def test_arrays_of_another_graph_are_found(graph: Graph, tmp_path: Path, name: str) -> None:
     saved = tmp_path / "s"
-    write_store(replace(graph, node_ids=np.arange(graph.num_nodes)), saved)
+    write_store(replace(graph, node_ids=np.arange(graph.num_nodes), node_time=graph.y), saved)
     header = json.loads((saved / HEADER).read_text())
     content = (saved / f"{name}.bin").read_bytes()[:-8]
     (saved / f"{name}.bin").write_bytes(content)

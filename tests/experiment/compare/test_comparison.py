@@ -132,9 +132,7 @@ def test_runs_and_comparisons_share_their_folders(
 def test_every_cell_is_the_run_that_resolve_config_gives(
     use_recipes: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    recipe = tmp_path / "digits" / "finetune-gin.yaml"
-    recipe.parent.mkdir()
-    recipe.write_text(
+    (tmp_path / "digits.yaml").write_text(
         "dataset: digits\nmethod: finetune\nbackbone: gin\nscenario: task\nsettings: {lr: 0.5}\n"
     )
     monkeypatch.setattr("hpn.experiment.recipes.FOLDER", tmp_path)

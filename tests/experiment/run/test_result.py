@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hpn.experiment.run.config import resolve_config
-from hpn.experiment.run.result import combine_seeds
+from hpn.experiment.run.result import SeedResult, combine_seeds
 
 CONTRACT = {
     "schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges", "tasks", "seeds", "am", "fm",
@@ -14,17 +14,19 @@ CONTRACT = {
 }  # fmt: skip
 
 
-def seed_result(matrix: list[list[float]], **changes: Any) -> dict[str, Any]:
+def seed_result(matrix: list[list[float]], **changes: Any) -> SeedResult:
     seconds = {"fit": 1.0, "predict": 0.5, "total": 2.0}
     plain = {"matrix": matrix, "balanced": matrix, "parameters": 10, "seconds": seconds, "peak_rss_mb": 100.0}
     plain |= {"prototypes": None, "bounds": None}
-    return {**plain, **changes}
+    return SeedResult.model_validate({"seed": 0, **plain, **changes})
 
 
-def combine(method: str, *finished: dict[str, Any]) -> dict[str, Any]:
-    config, graph = resolve_config("digits", method=method, tasks="0,1;2,3")
-    seeds = range(len(finished))
-    return combine_seeds(config, graph, seeds, finished, command="hpn run", out=Path("x"))
+def combine(method: str, *finished: SeedResult) -> dict[str, Any]:
+    tasks = "0,1;2,3" if len(finished[0].matrix) == 2 else "0,1"
+    config, graph = resolve_config("digits", method=method, tasks=tasks)
+    seeds = [result.model_copy(update={"seed": seed}) for seed, result in enumerate(finished)]
+    result = combine_seeds(config, graph.class_names, seeds, command="hpn run", out=Path("x"))
+    return result.to_json()
 
 
 def test_the_contract_and_its_numbers() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,27 +10,28 @@ import pytest
 import torch
 
 import hpn
-from hpn.errors import CheckpointError, ConfigError, RunFolderError
+from hpn.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from hpn.evaluation import Row
 from hpn.experiment.run import seed as seed_run
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.experiment.run.config import resolve_config
+from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import run
 from hpn.experiment.run.saved import load_learner
 from hpn.experiment.watch import Watcher
-from hpn.learners import Progress
+from hpn.learners import NCM, Progress
 from hpn.streams import TaskStream
 
 SETTINGS = {"epochs": 12, "data.num_nodes": 200, "data.num_links": 800, "data.num_classes": 6}
 NOT_COMPARED = {"seconds", "peak_rss_mb", "out", "command"}
 
 
-def quick(out: Path, **changes: Any) -> dict[str, Any]:
+def quick(out: Path, **changes: Any) -> RunResult:
     return run("synthetic", **{"method": "finetune", "settings": SETTINGS, "out": out, **changes})
 
 
-def numbers(result: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in result.items() if key not in NOT_COMPARED}
+def numbers(result: RunResult) -> dict[str, Any]:
+    return {key: value for key, value in result.to_json().items() if key not in NOT_COMPARED}
 
 
 def _lines(folder: Path, seed: int) -> list[str]:
@@ -37,7 +40,7 @@ def _lines(folder: Path, seed: int) -> list[str]:
 
 def test_the_folder_holds_everything(tmp_path: Path) -> None:
     result = quick(tmp_path, seeds=2)
-    assert json.loads((tmp_path / "result.json").read_text()) == result
+    assert json.loads((tmp_path / "result.json").read_text()) == result.to_json()
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["params"]["epochs"] == 12
     assert config["versions"]["torch"] == torch.__version__
@@ -45,8 +48,8 @@ def test_the_folder_holds_everything(tmp_path: Path) -> None:
         names = {path.name.partition("-")[0] for path in (tmp_path / f"seed-{seed}").iterdir()}
         assert names == {"result.json", "checkpoint.json", "state", "log.jsonl"}
         events = [json.loads(line) for line in _lines(tmp_path, seed)]
-        assert [event["event"] for event in events].count("step") == 3 * 12
-        tasks = [event["accuracy"] for event in events if event["event"] == "task"]
+        assert [event["event"] for event in events].count("epoch") == 3 * 12
+        tasks = [event["accuracy"] for event in events if event["event"] == "step"]
         assert tasks == result["matrices"][seed]
 
 
@@ -148,7 +151,7 @@ def test_a_resumed_run_does_not_do_finished_epochs_again(
     assert count.started == (0, 5)
     assert count.steps == 3 * 12 - 5
     events = [json.loads(line) for line in _lines(tmp_path, 0)]
-    steps = [(event["task"], event["done"]) for event in events if event["event"] == "step"]
+    steps = [(event["step"], event["done"]) for event in events if event["event"] == "epoch"]
     assert steps == [(task, done) for task in range(3) for done in range(1, 13)], "no epoch twice in the log"
 
 
@@ -211,5 +214,79 @@ def test_a_learner_can_be_loaded_and_asked(tmp_path: Path) -> None:
     assert row.accuracy == result["matrices"][1][-1]
     with pytest.raises(RunFolderError, match="no checkpoint of seed 7"):
         load_learner(tmp_path, seed=7)
-    with pytest.raises(RunFolderError, match="no run folder"):
+    with pytest.raises(RunFolderError, match="not a run folder"):
         load_learner(tmp_path / "seed-0")
+
+
+class Mine(NCM):
+    """A learner from outside the package."""
+
+
+def test_a_method_may_be_a_class_or_its_name_and_is_loaded_again(tmp_path: Path) -> None:
+    settings = {key: value for key, value in SETTINGS.items() if key != "epochs"}
+    result = quick(tmp_path / "mine", method=Mine, settings=settings)
+    plain = quick(tmp_path / "ncm", method="ncm", settings=settings)
+    assert result.matrices == plain.matrices
+    assert result.method == f"{Mine.__module__}:Mine"
+    assert f"--method {Mine.__module__}:Mine" in (result.command or "")
+    if Mine.__module__ in sys.modules:
+        assert isinstance(load_learner(tmp_path / "mine"), Mine)
+    with pytest.raises(ConfigError, match=r"subclass of hpn\.Learner, got dict"):
+        quick(tmp_path / "no", method=dict)
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        quick(tmp_path / "no", method="no_such_module:Learner")
+
+
+def test_tasks_to_come_are_asked_about_where_that_is_possible(tmp_path: Path) -> None:
+    plain, ahead = quick(tmp_path / "a"), quick(tmp_path / "b", evaluate_ahead=True)
+    assert [len(row) for row in ahead.matrices[0]] == [3, 3, 3]
+    assert [row[: i + 1] for i, row in enumerate(ahead.matrices[0])] == plain.matrices[0]
+    assert (plain.metrics["fwt"], ahead.metrics["am"]) == (None, plain.metrics["am"])
+    expected = sum(ahead.matrices[0][i][i + 1] - 50 for i in range(2)) / 2
+    assert ahead.metrics["fwt"].mean == pytest.approx(expected)  # type: ignore[union-attr]
+    for choice in ({"scenario": "class"}, {"method": "ncm", "settings": {}}):
+        with pytest.raises(ConfigError, match="classes that it has not seen"):
+            quick(tmp_path / "no", evaluate_ahead=True, **choice)
+
+
+def test_intransigence_refers_to_another_run(tmp_path: Path) -> None:
+    best = quick(tmp_path / "joint", method="joint", seeds=2)
+    result = quick(tmp_path / "mine", seeds=2, reference=tmp_path / "joint")
+    gaps = [
+        sum(a[j][j] - b[j][j] for j in range(3)) / 3
+        for a, b in zip(best.matrices, result.matrices, strict=True)
+    ]
+    assert result.metrics["intransigence"].values == pytest.approx(gaps)  # type: ignore[union-attr]
+    assert result.reference == str(tmp_path / "joint")
+    assert quick(tmp_path / "mine", seeds=2).metrics["intransigence"] is None
+    with pytest.raises(DataError, match="has no seed 2"):
+        quick(tmp_path / "more", seeds=3, reference=tmp_path / "joint")
+    with pytest.raises(DataError, match="other steps"):
+        quick(tmp_path / "less", tasks="0,1;2,3", reference=tmp_path / "joint")
+
+
+def test_a_single_class_to_choose_from_is_not_measured(tmp_path: Path) -> None:
+    settings = {key: value for key, value in SETTINGS.items() if key != "epochs"}
+    result = quick(tmp_path / "a", method="ncm", settings=settings, tasks="0;1")
+    assert result.is_trivial
+    assert not any(result.metrics.values())
+    global_ = quick(tmp_path / "b", method="ncm", settings=settings, tasks="0;1", scenario="class")
+    assert not global_.is_trivial
+    assert global_.am is not None
+
+
+def test_a_full_disk_is_reported_with_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[int] = []
+
+    def save(folder: Path, content: dict[str, Any]) -> None:
+        if len(content["rows"]) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        saved.append(len(content["rows"]))
+        save_checkpoint(folder, content)
+
+    monkeypatch.setattr("hpn.experiment.run.seed.save_checkpoint", save)
+    with pytest.raises(OSError, match=r"no space left to write .*; 1 of 3 steps of seed 0 are kept"):
+        quick(tmp_path / "a")
+    monkeypatch.undo()
+    resumed = quick(tmp_path / "a")
+    assert numbers(resumed) == numbers(quick(tmp_path / "b"))

@@ -60,9 +60,9 @@ def test_classes_far_apart_and_classes_that_fall_together(stream: TaskStream) ->
         return torch.nn.functional.one_hot(own, 2) + 0.01 * torch.randn(len(own), 2, generator=noise)
 
     view = make_view(Fixed(apart), stream, 1)
-    assert view["silhouette"] > 0.9
-    assert view["neighbors"] == view["neighbors_within"] == 100.0
-    points, classes = np.array(view["points"]), np.array(view["classes"])
+    assert view.silhouette > 0.9
+    assert view.neighbors == view.neighbors_within == 100.0
+    points, classes = np.array(view.points), np.array(view.classes)
     assert points.shape == (len(classes), 2)
     assert np.isfinite(points).all()
     centres = {label: points[classes == label].mean(axis=0) for label in range(4)}
@@ -70,16 +70,16 @@ def test_classes_far_apart_and_classes_that_fall_together(stream: TaskStream) ->
     assert np.mean(np.array(nearest) == classes) > 0.95, "the picture keeps them apart"
 
     view = make_view(Fixed(together), stream, 1)
-    assert view["neighbors_within"] == 100.0
-    assert view["neighbors"] < 80.0
-    assert view["silhouette"] < 0.1
+    assert view.neighbors_within == 100.0
+    assert view.neighbors < 80.0
+    assert view.silhouette < 0.1
 
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_nodes_represented_alike(stream: TaskStream, width: int) -> None:
     view = make_view(Fixed(lambda query: torch.ones(len(query.nodes), width)), stream, 0)
-    assert len({tuple(point) for point in view["points"]}) == 1
-    assert np.isfinite(view["silhouette"])
+    assert len({tuple(point) for point in view.points}) == 1
+    assert np.isfinite(view.silhouette)
 
 
 def test_many_nodes_give_a_share_that_stays(stream: TaskStream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_many_nodes_give_a_share_that_stays(stream: TaskStream, monkeypatch: pyt
 
     monkeypatch.setattr(views, "_to_plane", plane)
     views_made = [make_view(Fixed(numbered), stream, after) for after in (0, 1)]
-    assert [len(view["classes"]) for view in views_made] == [10, 20]
+    assert [len(view.classes) for view in views_made] == [10, 20]
     assert torch.equal(seen[1][:10], seen[0])
 
 

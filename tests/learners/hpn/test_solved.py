@@ -67,7 +67,7 @@ def test_the_order_and_grouping_of_tasks_leave_no_trace(graph: Graph, has_val: b
         for index, classes in enumerate(partition):
             members = numbers[torch.isin(graph.y, torch.tensor(classes))]
             train, val = members[members % 3 > 0], members[members % 6 == 0] if has_val else members[:0]
-            task = Task(index, classes, "class", view, train, graph.y[train], val, graph.y[val])
+            task = Step(index, classes, "class", view, train, graph.y[train], val, graph.y[val])
             learner.fit_task(task)
         scores = learner.predict_scores(Query(view, numbers, (0, 1, 2, 3, 4, 5)))
         found.append((scores.tolist(), flatten(learner.network_.memory.state())))

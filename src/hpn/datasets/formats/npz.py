@@ -11,6 +11,10 @@ array                                                 meaning
 ``adj_data``, ``class_names``                         optional; the edges' values are not used
 ``node_ids``, ``feature_names``                       optional; whole numbers or text, and text
 ``train_mask``, ``val_mask``, ``test_mask``           optional; ``val_mask`` may be left out
+``node_time``                                         optional; when each node arrived, whole numbers
+``labels_by_time``                                    optional; class of each node at each of the distinct
+                                                      times, a row per time in order, −1 where it is unknown
+``node_last``                                         allowed and not used: when each node was last there
 ====================================================  =======================================================
 
 Arrays are read one after the other, so that not all of them are in memory at once.
@@ -35,7 +39,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels, Masks, check_labels, check_masks, check_shape
+from hpn.datasets.graph import (
+    MASKS,
+    UNLABELLED,
+    Graph,
+    Labels,
+    Masks,
+    check_labels,
+    check_masks,
+    check_shape,
+    check_times,
+)
 from hpn.datasets.ids import read_ids
 from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
@@ -46,11 +60,12 @@ Array = NDArray[Any]
 _REQUIRED = ("adj_indptr", "adj_indices", "adj_shape", "labels")
 _SPARSE_FEATURES = ("attr_indptr", "attr_indices", "attr_data", "attr_shape")
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS)
+_OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
 _MAX_CLASSES = 1 << 16
 # Beyond it a float no longer tells neighbouring whole numbers apart.
 _MAX_WHOLE = 2**53
 _BLOCK_VALUES = 1 << 22
+_DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
 # What zipfile, and what NumPy's parser of array headers, raise on bytes that are not theirs.
 _BAD_MEMBER = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 _BAD_ARRAY = (TokenError, SyntaxError, ValueError, MemoryError, OverflowError)
@@ -85,6 +100,7 @@ def load_npz(
             check_masks(path.name, masks, num_nodes)
             for part in MASKS:
                 sink.append(part, getattr(masks, part).numpy().view(np.uint8))
+        _write_times(archive, sink, num_nodes, len(names))
         _write_node_ids(archive, sink, num_nodes)
         features = archive.read_text("feature_names") if "feature_names" in archive.members else None
         if features is not None and len(features) != num_features:
@@ -132,19 +148,19 @@ class _Archive:
             raise self.error(f"{key} {what}") from None
         return array
 
-    def read_whole(self, key: str) -> NDArray[np.int64]:
-        """Read a row of whole numbers."""
+    def read_whole(self, key: str, ndim: int = 1) -> NDArray[np.int64]:
+        """Read whole numbers, by default a row of them."""
         array = self.read(key)
         if array.dtype.kind not in "iufb":
             raise self.error(f"{key} holds {array.dtype}, expected whole numbers")
-        if array.ndim != 1:
-            raise self.error(f"{key} has shape {array.shape}, expected one dimension")
+        if array.ndim != ndim:
+            raise self.error(f"{key} has shape {array.shape}, expected {_DIMENSIONS[ndim]}")
         if array.dtype.kind in "fu":
             value = array.astype(np.float64)
             wrong = ~((np.floor(value) == value) & (np.abs(value) < _MAX_WHOLE))
             if wrong.any():
                 at = int(wrong.argmax())
-                raise self.error(f"{key}[{at}] is {array[at]}, expected a whole number")
+                raise self.error(f"{key}[{at}] is {array.flat[at]}, expected a whole number")
         return array.astype(np.int64)
 
     def read_text(self, key: str) -> list[str]:
@@ -252,7 +268,7 @@ def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) ->
     key, ndim = ("attr_matrix", 2) if is_dense else ("attr_data", 1)
     values = archive.read(key)
     if values.dtype.kind not in "iufb" or values.ndim != ndim:
-        expected = f"expected numbers in {ndim} dimension{'s' * (ndim - 1)}"
+        expected = f"expected numbers in {_DIMENSIONS[ndim]}"
         raise archive.error(f"{key} is {values.dtype} of shape {values.shape}, {expected}")
     matrix: Array | sp.csr_matrix = values
     shape = values.shape
@@ -282,6 +298,24 @@ def _write_node_ids(archive: _Archive, sink: Sink, num_nodes: int) -> None:
         if times > 1:
             raise archive.error(f"node_ids has {value!r} more than once; every node needs its own")
     write_ids(sink, ids)
+
+
+def _write_times(archive: _Archive, sink: Sink, num_nodes: int, num_classes: int) -> None:
+    if "node_time" not in archive.members:
+        if "labels_by_time" in archive.members:
+            raise archive.error("has labels_by_time but no node_time; add when each node arrived")
+        return
+    labels = archive.read_whole("labels_by_time", 2) if "labels_by_time" in archive.members else None
+    node_time, y_by_time = check_times(
+        archive.path.name,
+        torch.from_numpy(archive.read_whole("node_time")),
+        None if labels is None else torch.from_numpy(labels),
+        num_nodes,
+        num_classes,
+    )
+    sink.append("node_time", node_time.numpy())
+    if y_by_time is not None:
+        sink.append("y_by_time", y_by_time.numpy())
 
 
 def _read_masks(archive: _Archive) -> Masks | None:

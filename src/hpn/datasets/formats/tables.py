@@ -26,7 +26,7 @@ from hpn.datasets.formats.table_files import (
 from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels
 from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
-from hpn.errors import DataError
+from hpn.errors import DataError, nearest
 
 AsKey = Callable[[TableFile, str], str]
 # One text, so that it goes into a run's configuration and a command line as it is.
@@ -55,6 +55,7 @@ def load_tables(
     missing: Missing = "error",
     unknown_edges: Literal["error", "drop"] = "error",
     kinds: Mapping[str, Kind] | None = None,
+    time: str = "",
     labels: Labels = "required",
 ) -> Graph:
     """Load a graph from a nodes table and an edges table.
@@ -78,6 +79,8 @@ def load_tables(
         unknown_edges: What to do about edges with ends that are not in the nodes table: refuse or drop them.
         kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of
             another graph; by default that is found out.
+        time: The column that states when each node arrived: whole numbers, or dates such as 2024-01-31, which
+            become 20240131; it is then no feature.
         labels: Whether at least one node must have a label; if not, there need not be such a column.
 
     Raises:
@@ -90,6 +93,12 @@ def load_tables(
         nodes, edges = open_table(connection, node_files), open_table(connection, edge_files)
         optional = {"split", "label"} if labels == "optional" else {"split"}
         roles = _find_columns(nodes, _NODE_COLUMNS, optional)
+        if time:
+            if time not in nodes.columns or time in roles.values():
+                raise nodes.error(
+                    f"has no column {time!r} for the time; {nearest(time, nodes.columns)}name one"
+                )
+            roles["time"] = time
         ends = _find_columns(edges, _EDGE_COLUMNS)
         sink.begin(nodes.num_bytes + edges.num_bytes)
         words = [word.strip() for word in text.split(",") if word.strip()]
@@ -104,6 +113,8 @@ def load_tables(
         if not class_names and labels == "required":
             raise nodes.error("no node has a label", column=roles["label"])
         is_split = "split" in roles and _write_masks(sink, nodes, roles["split"])
+        if time:
+            _write_times(sink, nodes, time)
         features.write(FeatureWriter(sink, name, normalize), sink)
         dropped = _join_links(nodes, edges, ends, as_key, unknown_edges)
         num_links, read = edges.num_rows - dropped, edges.num_bytes
@@ -187,7 +198,8 @@ def _find_columns(table: Table, known: Mapping[str, str], optional: Set[str] = f
 
 def _role_columns(file: TableFile, roles: Mapping[str, str], as_key: AsKey) -> list[str]:
     others = {
-        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR" for role in ("label", "split")
+        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR"
+        for role in ("label", "split", "time")
     }
     return [f"{as_key(file, roles['id'])} AS id", *(f"{text} AS {role}" for role, text in others.items())]
 
@@ -249,6 +261,21 @@ def _write_masks(sink: Sink, nodes: Table, column: str) -> bool:
         for code, mask in enumerate(MASKS):
             sink.append(mask, (numbers == code).view(np.uint8))
     return bool(parts)
+
+
+def _write_times(sink: Sink, nodes: Table, column: str) -> None:
+    """Write when each node arrived: whole numbers or dates, whichever the first node has."""
+    is_whole = "regexp_full_match(time, '[+-]?[0-9]{1,18}')"
+    [(has_numbers,)] = nodes.query(f"SELECT {is_whole} FROM nodes WHERE rowid = 0")
+    number = "strftime(TRY_CAST(time AS TIMESTAMP), '%Y%m%d')::BIGINT"
+    if has_numbers:
+        number = f"CASE WHEN {is_whole} THEN time::BIGINT END"
+    for row, text in nodes.query(
+        f"SELECT rowid, time FROM nodes WHERE ({number}) IS NULL ORDER BY rowid LIMIT 1"
+    ):
+        what = "is empty" if text is None else f"{text!r} is no time"
+        raise nodes.error(f"{what}; give every node a whole number or a date", row=row, column=column)
+    sink.append("node_time", nodes.arrays(f"SELECT {number} AS time FROM nodes", 0, nodes.num_rows)["time"])
 
 
 def _number_rows(nodes: Table, column: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:

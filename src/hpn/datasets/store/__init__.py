@@ -9,6 +9,7 @@
     x.bin            dense features, float32 or float16; or x_indptr, x_indices and x_values, sparse ones
     y.bin            the class of each node, int64, −1 where it is unknown
     train.bin, …     a given split, one byte per node
+    node_time.bin    when each node arrived, int64; y_by_time: its class at each time, a row per time, int64
     ids.bin          ids of the nodes, int64; or ids_text and ids_ends: UTF-8, and where each id ends
 
 A store is written beside its place and moved there as a whole. When it is opened, sizes are checked against

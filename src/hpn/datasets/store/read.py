@@ -52,7 +52,8 @@ def open_store(path: Path, *, verify: bool = True) -> Graph:
         graph = make_graph(header, arrays)
         lengths = [len(graph.indptr) - 1, len(graph.y)]
         len(graph.class_names)
-        lengths += [] if graph.node_ids is None else [len(graph.node_ids)]
+        lengths += [len(part) for part in (graph.node_ids, graph.node_time) if part is not None]
+        lengths += [] if graph.y_by_time is None else [graph.y_by_time.shape[1]]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"{HEADER} does not fit the arrays: {error!r}") from None
     if set(lengths) != {graph.num_nodes}:

@@ -21,7 +21,7 @@ from hpn.datasets.fingerprint import hash_arrays
 from hpn.datasets.graph import MASKS, Graph
 from hpn.datasets.sink import write_graph
 from hpn.datasets.store.read import HEADER, KIND, VERSION, hash_header, open_store
-from hpn.errors import DataError
+from hpn.errors import DataError, describe_disk_full, disk_full
 
 FeatureType = Literal["float32", "float16"]
 FEATURE_TYPES: tuple[FeatureType, ...] = ("float32", "float16")
@@ -76,8 +76,11 @@ class StoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for file in self._files.values():
-            file.close()
+            with suppress(OSError):  # what is buffered may not fit either
+                file.close()
         shutil.rmtree(self.part, ignore_errors=True)
+        if disk_full(error):
+            raise DataError(describe_disk_full(self.path, "nothing of the store is kept")) from error
 
     def begin(self, total: int) -> None:
         """Tell how many bytes there are to read."""

@@ -131,7 +131,7 @@ def with_cell(
         params=params,
         settings={key: params[key] for key in given},
         recipe=recipe_name,
-        uses_recipes=use_recipes,
+        recipe_choice=recipe,
     )
 
 

@@ -11,12 +11,13 @@ import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from typing import Any
 
 import joblib
 import torch
 from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.backend import resource_tracker
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from hpn.experiment.execute.jobs import Executor, JobEnd, run_job
@@ -136,7 +137,8 @@ def _without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # or the first start does it, and unblocks signals again
+    for tracker in (resource_tracker, loky_tracker):
+        tracker.ensure_running()  # or the first start does it, and unblocks signals again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,6 +1,7 @@
 """Settings of a method for a data set: found by ``hpn tune``, or stated by the paper.
 
-They are kept next to how they were chosen and what they give.
+They are kept next to how they were chosen and what they give. A file of the package holds the recipes for one
+data set, one YAML document each, in the form that ``hpn tune`` writes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hpn.datasets import CATALOG
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.published import Spread, row_name
 from hpn.experiment.run.folder import write_atomic
-from hpn.learners import LEARNERS
 from hpn.params import resolve_params
-from hpn.streams import Scenario
 
 AUTO = "auto"
 """Use the packaged recipe, if there is one."""
@@ -92,18 +90,11 @@ class Recipe(_Part):
     dataset: str
     method: str
     backbone: str | None = None
-    scenario: Scenario
+    scenario: Literal["task", "class"]
     settings: dict[str, Any]
     chosen: Chosen | None = None
     published: Published | None = None
     ours: Ours | None = None
-
-    @field_validator("method")
-    @classmethod
-    def _known_method(cls, method: str) -> str:
-        if method not in LEARNERS:
-            raise ValueError(f"unknown {method!r}; {nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}")
-        return method
 
     @property
     def variant(self) -> str | None:
@@ -113,13 +104,14 @@ class Recipe(_Part):
     @property
     def name(self) -> str:
         """The name of a packaged recipe: ``cora/ewc-gcn``, ``ogbn-arxiv/hpn-paper``."""
-        return f"{self.dataset}/{row_name(self.method, self.variant)}"
+        ending = "" if self.scenario == "task" else f"-{self.scenario}"
+        return f"{self.dataset}/{row_name(self.method, self.variant)}{ending}"
 
 
 def variant_of(params: Mapping[str, Any]) -> str | None:
     """The backbone or the preset among hyper-parameters, whichever the method has.
 
-    Recipes of different variants of a method are different files.
+    Different variants of a method have different recipes.
 
     Example:
         >>> variant_of({"backbone": "gcn"}), variant_of({"preset": "paper"}), variant_of({})
@@ -135,59 +127,68 @@ def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -
         >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
         True
     """
-    if dataset not in CATALOG:
-        return None
-    path = FOLDER / dataset / f"{row_name(method, variant)}.yaml"
-    recipe = _read_once(path, path.stat().st_mtime_ns) if path.is_file() else None
-    return recipe if recipe is not None and recipe.scenario == scenario else None
+    for recipe in packaged_recipes(dataset):
+        if (recipe.method, recipe.variant, recipe.scenario) == (method, variant, scenario):
+            return recipe
+    return None
 
 
-@cache
-def _read_once(path: Path, _changed_at: int) -> Recipe:
-    return read_recipe(path)
-
-
-def packaged_recipes() -> Iterator[Recipe]:
-    """Every recipe that comes with the package."""
-    for path in sorted(FOLDER.glob("*/*.yaml")):
-        yield read_recipe(path)
+def packaged_recipes(dataset: str | None = None) -> Iterator[Recipe]:
+    """Every recipe that comes with the package, or those for one data set."""
+    for path in sorted(FOLDER.glob("*.yaml")):
+        if dataset in {None, path.stem}:
+            yield from _read_once(path, path.stat().st_mtime_ns)
 
 
 def read_recipe(path: Path | str) -> Recipe:
-    """Read and check a recipe.
+    """Read a recipe and check that its learner takes the settings.
 
     Args:
         path: The file, or the name of a packaged recipe such as ``ogbn-arxiv/hpn-paper``.
 
     Raises:
-        ConfigError: If there is no such file, or it is not a recipe this version can use.
+        ConfigError: If there is no such recipe, or it is not one that this version can use.
     """
-    try:
-        content = yaml.safe_load(find_file(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"cannot read recipe {path}: {reason}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"recipe {path} is not a recipe: expected dataset, method, scenario and settings")
-    try:
-        recipe = Recipe.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"recipe {path}: {_problem(error)}") from error
-    resolve_params(
-        LEARNERS[recipe.method],
-        recipe.settings,
-        owner=f"recipe {path}: {recipe.method}",
-        without={"seed", "backbone"},
-    )
+    from hpn.learners import LEARNERS
+
+    packaged = {} if Path(path).exists() else {recipe.name: recipe for recipe in packaged_recipes()}
+    recipe, *others = [packaged[str(path)]] if str(path) in packaged else _read_file(Path(path))
+    if others:
+        raise ConfigError(f"recipe {path} holds {1 + len(others)} recipes; give a file with one of them")
+    if recipe.method not in LEARNERS:
+        hint = f"{nearest(recipe.method, LEARNERS)}known: {', '.join(LEARNERS)}"
+        raise ConfigError(f"recipe {path}: method: unknown {recipe.method!r}; {hint}")
+    owner = f"recipe {path}: {recipe.method}"
+    resolve_params(LEARNERS[recipe.method], recipe.settings, owner=owner, without={"seed", "backbone"})
     return recipe
 
 
 def find_file(recipe: Path | str) -> Path:
     """The file of a recipe that is given by its path or, packaged, by its name."""
-    packaged = FOLDER / f"{recipe}.yaml"
+    packaged = FOLDER / f"{str(recipe).partition('/')[0]}.yaml"
     return packaged if packaged.is_file() and not Path(recipe).exists() else Path(recipe)
+
+
+@cache
+def _read_once(path: Path, _changed_at: int) -> list[Recipe]:
+    return _read_file(path)
+
+
+def _read_file(path: Path) -> list[Recipe]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the former is ten times as fast
+    try:
+        documents = list(yaml.load_all(path.read_text(encoding="utf-8"), loader))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read recipe {path}: {reason}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
+    if not documents or not all(isinstance(content, dict) for content in documents):
+        raise ConfigError(f"recipe {path} is not a recipe: expected dataset, method, scenario and settings")
+    try:
+        return [Recipe.model_validate(content) for content in documents]
+    except ValidationError as error:
+        raise ConfigError(f"recipe {path}: {_problem(error)}") from error
 
 
 def write_recipe(path: Path | str, recipe: Recipe) -> None:

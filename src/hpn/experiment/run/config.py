@@ -40,9 +40,9 @@ class RunConfig:
         data_sha256: Hash of the loaded graph.
         versions: Versions the numbers depend on.
         learner: The class of the learner.
-        settings: The hyper-parameters that were given, by recipes and defaults aside.
+        settings: The hyper-parameters that were given, recipes and defaults aside.
         recipe: The recipe that hyper-parameters came from, if one did. It does not make a run another run.
-        uses_recipes: Whether a packaged recipe is looked for.
+        recipe_choice: What was wanted: ``auto``, a file or name, or ``None`` for no recipe.
     """
 
     dataset: str
@@ -60,7 +60,7 @@ class RunConfig:
     learner: type[Learner] = field(compare=False)
     settings: dict[str, Any] = field(compare=False)
     recipe: str | None = field(default=None, compare=False)
-    uses_recipes: bool = field(default=True, compare=False)
+    recipe_choice: str | None = field(default=AUTO, compare=False)
 
     @property
     def backbone(self) -> str | None:
@@ -126,10 +126,10 @@ class RunConfig:
                 settings[DATA_PREFIX + name] = value
         for name, value in settings.items():
             words += ["--set", f"{name}={value}"]
-        if not self.uses_recipes:
+        if self.recipe_choice is None:
             words.append("--no-recipe")
-        elif self.recipe and Path(self.recipe).is_file():
-            words += ["--recipe", self.recipe]
+        elif self.recipe_choice != AUTO:
+            words += ["--recipe", self.recipe_choice]
         words += ["--data-root", str(data_root)] if data_root else []
         return shlex.join(words)
 
@@ -196,10 +196,12 @@ def resolve_config(
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
     check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
     recipe_name, found = take_recipe(recipe, dataset, name, given, scenario)
+    if found is not None and recipe != AUTO:
+        _check_recipe(found, recipe, method=name, scenario=scenario)
     chosen = {**(found.settings if found else {}), **given}
     params = resolve_params(learner, chosen, owner=name, without={"seed"})
     if found is not None and recipe != AUTO:
-        _check_recipe(found, recipe, method=name, backbone=params.get("backbone"), scenario=scenario)
+        _check_recipe(found, recipe, backbone=params.get("backbone"))
     learner(**params)  # refuses what does not go together, before anything is loaded
     loader = find_loader(dataset, data_root)
     data_options = resolve_params(loader, options, owner=f"data set {dataset}")
@@ -226,7 +228,7 @@ def resolve_config(
         learner=learner,
         settings={key: params[key] for key in given},
         recipe=recipe_name,
-        uses_recipes=recipe is not None,
+        recipe_choice=None if recipe is None else str(recipe),
     )
     return config, graph
 

@@ -96,7 +96,8 @@ def _written(request: Request) -> Any:
         "data": [os.environ.get(name) for name in ("HPN_DATA", "XDG_CACHE_HOME", "HOME")],
         "versions": installed_versions(),
     }
-    return json.loads(json.dumps({**request, **surroundings}, default=str))
+    given = {"reference": None, **request, **surroundings}
+    return json.loads(json.dumps(given, default=str))
 
 
 def _stamp(files: Sequence[Path]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hpn.datasets import Graph, data_files
-from hpn.errors import ConfigError
+from hpn.errors import ConfigError, describe_disk_full, disk_full
 from hpn.evaluation import evaluate
 from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config
@@ -219,7 +219,7 @@ class Job:
         learner = self.config.make_learner(self.seed).to(self.device)
         progress = SeedRun.resume(folder, learner, self.seed, watcher)
         watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
-        with contextlib.closing(progress.log):
+        with contextlib.closing(progress.log), _reporting_full_disk(progress, len(stream)):
             for index in learn_steps(
                 learner, stream, first=progress.next_step, observer=progress, watch=watch
             ):
@@ -227,6 +227,17 @@ class Job:
                     row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
                 progress.finish_step(row, make_view(learner, stream, index) if self.views else None)
             return progress.finish()
+
+
+@contextlib.contextmanager
+def _reporting_full_disk(progress: SeedRun, num_steps: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if not disk_full(error):
+            raise
+        kept = f"{progress.num_saved} of {num_steps} steps of seed {progress.seed} are kept"
+        raise OSError(describe_disk_full(progress.folder, kept)) from error
 
 
 def learn_steps(

@@ -64,6 +64,7 @@ class SeedRun(Observer):
     growth: list[Growth] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     peak_rss_mb: float | None = None
+    num_saved: int = 0
     _saved_at: float = field(default_factory=time.perf_counter)
     _save_seconds: float = 0.0
 
@@ -92,6 +93,7 @@ class SeedRun(Observer):
                 f"the checkpoint in {folder} does not fit this method ({error}); "
                 "use --fresh to start over, or choose another --out"
             ) from error
+        progress.num_saved = progress.next_step
         epoch = int(saved.get("epoch", 0))
         progress.log.write("resumed" if saved else "started", step=progress.next_step, epoch=epoch)
         watcher.seed_started(seed, progress.next_step, epoch)
@@ -169,6 +171,7 @@ class SeedRun(Observer):
                 "log_bytes": self.log.size(),
             },
         )
+        self.num_saved = len(self.rows)
         self._saved_at = time.perf_counter()
         self._save_seconds = self._saved_at - start
 

@@ -39,7 +39,7 @@ from hpn.nn.hpn.network import Levels, Output, PrototypeNetwork
 from hpn.nn.hpn.sampling import NeighborSampler
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Step
-from hpn.theory.memory import LEVELS, MemoryBound
+from hpn.theory.memory import LEVELS, MemoryBound, cap_bound
 
 LOGGER = logging.getLogger(__name__)
 
@@ -442,7 +442,7 @@ class PaperHPN(HPN):
     def prototype_bounds(self) -> dict[str, int]:
         """The most prototypes of each level that any stream could lead to (Theorem 1)."""
         most = self.memory_bound.prototypes
-        return {level: most[level] for level in LEVELS[: len(self.levels)]}
+        return {level: cap_bound(most[level]) for level in LEVELS[: len(self.levels)]}
 
     @property
     def memory_bound(self) -> MemoryBound:
@@ -458,7 +458,7 @@ class PaperHPN(HPN):
     @property
     def parameter_bound(self) -> int:
         """Every extractor, as many prototypes as fit, and the shared layers (with the head as it is)."""
-        return self._count_numbers(2 * self.num_extractors, sum(self.prototype_bounds.values()))
+        return cap_bound(self._count_numbers(2 * self.num_extractors, sum(self.prototype_bounds.values())))
 
     @property
     def num_stored(self) -> int:
