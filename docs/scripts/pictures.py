@@ -9,12 +9,12 @@ python docs/scripts/pictures.py runs/compare-cora-*/comparison.json
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from hpn.report import accuracy_svg, load_result, matrix_svg
+from hpn.experiment.compare.result import Comparison, load_comparison
+from hpn.experiment.run.result import RunResult, load_result
+from hpn.report import accuracy_svg, matrix_svg
 from hpn.report.comparison_chart import Interval, intervals_svg
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
@@ -29,31 +29,31 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     for file in given:
         if file.suffix == ".json":
-            draw_comparison(json.loads(file.read_text()))
+            draw_comparison(load_comparison(file.parent))
     folders = [path for path in given if path.suffix != ".json"]
     if folders:
         draw_runs([load_result(folder) for folder in folders])
 
 
-def draw_comparison(table: dict[str, Any]) -> None:
+def draw_comparison(table: Comparison) -> None:
     rows = [
         Interval(
-            " ".join(word for word in (row["method"], row["backbone"]) if word),
-            row["backbone"],
-            row["am"],
-            row["published"] and row["published"]["am"],
+            " ".join(word for word in (row.method, row.backbone) if word),
+            row.backbone,
+            row.metrics.get("am"),
+            row.published.am if row.published else None,
         )
-        for row in table["rows"]
+        for row in table.rows
     ]
-    title = f"AM on {table['dataset']}, %: ours filled, the paper's hollow"
-    file = IMAGES / f"comparison-{table['dataset']}.svg"
+    title = f"AM on {table.dataset}, %: ours filled, the paper's hollow"
+    file = IMAGES / f"comparison-{table.dataset}.svg"
     file.write_text(intervals_svg(rows, title=title, ceiling=100.0))
     print(f"wrote {file.name} to {IMAGES}")
 
 
-def draw_runs(results: list[dict[str, Any]]) -> None:
+def draw_runs(results: list[RunResult]) -> None:
     (IMAGES / "accuracy.svg").write_text(accuracy_svg(results))
-    name = f"{results[0]['method']} on {results[0]['dataset']}"
+    name = f"{results[0].method} on {results[0].dataset}"
     (IMAGES / "matrix.svg").write_text(matrix_svg(results[0], title=f"Accuracy of {name}, %"))
     print(f"wrote accuracy.svg and matrix.svg to {IMAGES}")
 

@@ -1,91 +1,93 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from hpn.display import print_comparison, print_result
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.run.result import RunResult
+
+MakeResult = Callable[..., RunResult]
 
 
-def result(num_tasks: int) -> dict[str, Any]:
-    matrix = [[90.0 - j for j in range(i + 1)] for i in range(num_tasks)]
-    spread = {"mean": 88.04, "std": 1.26, "values": [88.04]}
-    return {
-        "method": "joint",
-        "backbone": "gcn",
-        "dataset": "[red]odd[/red]",
-        "scenario": "task",
-        "edges": "within",
-        "evaluate": "oracle",
-        "seeds": [0, 1],
-        "tasks": [[i] for i in range(num_tasks)],
-        "am": spread,
-        "fm": None,
-        "ars": None,
-        "balanced": {"am": spread},
-        "parameters": 12345,
-        "seconds": {"fit": 1.0, "predict": 2.0, "total": 3.0},
-        "peak_rss_mb": None,
-        "matrices": [matrix],
-        "out": "runs/x",
-    }
+@pytest.fixture
+def comparison(make_comparison: Callable[..., Comparison]) -> Comparison:
+    changes = {3: {"error": "no [i]memory", "am": None}}
+    return make_comparison(changes, dataset="[red]odd[/red]", out="runs/compare")
 
 
-def test_the_result_table(capsys: pytest.CaptureFixture[str]) -> None:
-    print_result(result(3))
+def test_the_result_table(make_result: MakeResult, capsys: pytest.CaptureFixture[str]) -> None:
+    print_result(make_result(dataset="[red]odd[/red]", parameters=12345, stored=67890, recipe="cora/x"))
     out = capsys.readouterr().out
-    assert "joint gcn on [red]odd[/red]" in out, "markup in names is text"
-    assert "88.0 ± 1.3 %" in out
-    assert "12,345" in out
-    assert re.search(r"3 +90\.0 +89\.0 +88\.0", out)
+    assert "finetune gcn on [red]odd[/red]" in out, "markup in names is text"
+    assert re.search(r"AM \(average accuracy after the last task\) +81\.0 ± 1\.4 %", out)
+    assert re.search(r"FM \(.*negative is forgetting\) +−10\.5 ± 0\.0 points", out)
+    assert re.search(r"balanced AM \(.*\) +81\.0 ± 1\.4 %", out), "of an old file, from its matrices"
+    assert re.search(r"parameters +12,345", out)
+    assert re.search(r"kept between tasks +67,890 numbers", out)
+    assert re.search(r"3 +75\.0 +81\.0 +87\.0", out)
+    assert "Edges within a task give the task away" in out
 
 
-def test_many_tasks_are_cut_and_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    print_result(result(30))
+def test_what_does_not_apply_is_not_shown(
+    make_result: MakeResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_result(make_result(fm=None, ars=None, seconds=None, peak_rss_mb=None, parameters=None))
+    out = capsys.readouterr().out
+    assert "FM" not in out
+    assert "ARS" not in out
+    assert re.search(r"parameters +–", out)
+
+
+def test_many_tasks_are_cut_and_it_says_so(
+    make_result: MakeResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_result(make_result(30))
     assert "the first 12 of 30 tasks" in capsys.readouterr().out
 
 
-def comparison() -> dict[str, Any]:
-    spread = {"mean": 88.04, "std": 1.26, "values": [87.0, 89.0]}
-    paper = {"am": {"mean": 70.0, "std": 2.0}, "fm": {"mean": -9.0, "std": 1.0}}
-    row = {"name": "ewc-gcn", "method": "ewc", "backbone": "gcn", "sees_past": False, "parameters": 1074}
-    row |= {"am": spread, "fm": spread, "ars": spread, "stored": 3222, "error": None}
-    row |= {"seconds": {"fit": 1.0, "predict": 0.5}, "published": paper, "difference": 18.04}
-    return {
-        "dataset": "[red]odd[/red]",
-        "scenario": "task",
-        "edges": "within",
-        "evaluate": "oracle",
-        "seeds": [0, 1],
-        "rows": [row, {**row, "method": "hpn", "backbone": None, "am": None, "error": "no [i]memory"}],
-        "published_parameters": {"values": {"ewc-gcn": 46720}},
-        "published_source": "the table",
-        "note": None,
-        "out": "runs/compare",
-    }
+def test_a_single_class_is_not_measured(make_result: MakeResult, capsys: pytest.CaptureFixture[str]) -> None:
+    none = dict.fromkeys(("am", "fm", "ars", "aaa", "bwt", "balanced_am"))
+    print_result(make_result(1, 1, **none, matrices=[[[100.0]]], chance=[[[100.0]]]))
+    out = capsys.readouterr().out
+    assert "accuracy is not measured: there is a single class to choose from" in out
+    assert "AM" not in out
 
 
-def test_the_comparison_table(capsys: pytest.CaptureFixture[str]) -> None:
-    print_comparison(comparison())
+def test_steps_by_time_have_names_and_those_to_come_are_told_apart(
+    make_time_result: MakeResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_result(make_time_result())
+    out = capsys.readouterr().out
+    assert re.search(r"after step +1: time 2003 +2: time 2004 +3: time 2007", out)
+    assert re.search(r"1 +80\.0 +60\.0", out)
+    assert "right of the step learned last: steps still to come" in out
+    assert re.search(r"FWT \(.*\) +\+12\.5 ± 0\.0 points", out)
+
+
+def test_the_comparison_table(comparison: Comparison, capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(comparison)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "[red]odd[/red] · task-incremental, within edges, asked oracle · seeds 0,1"
+    assert lines[0] == "[red]odd[/red] · task-incremental, within edges, oracle evaluation · seeds 0,1"
     ours = next(line for line in lines if line.startswith("ewc · gcn"))
-    assert re.search(r"88\.0 ± 1\.3 +70\.0 ± 2\.0 +\+18\.0 .* 1,074 +3,222 +46,720 +1\.50", ours)
-    assert next(line for line in lines if line.startswith("hpn")).split()[1:3] == ["failed", "–"]
-    assert "hpn failed: no [i]memory" in lines
+    assert re.search(r"63\.3 ± 1\.4 +63\.1 ± 0\.5 +\+0\.2 .* 1,234 +98,765 +46,720 +12\.8", ours)
+    assert next(line for line in lines if line.startswith("joint")).split()[3:5] == ["failed", "–"]
+    assert "joint · gcn failed: no [i]memory" in lines
+    assert "AM (average accuracy after the last task)" in lines
     assert "comparison.md, .html, .csv and .json in runs/compare" in lines[-1]
 
 
 def test_a_narrow_terminal_gets_fewer_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    comparison: Comparison, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "70")
-    print_comparison(comparison())
+    monkeypatch.setenv("COLUMNS", "80")
+    print_comparison(comparison)
     out = capsys.readouterr().out
     ours = next(line for line in out.splitlines() if "ewc · gcn" in line)
-    assert len(ours) <= 70
-    for kept, dropped in (("88.0 ± 1.3", "46,720"), ("70.0 ± 2.0", "1,074"), ("3,222", "−9.0")):
+    assert len(ours) <= 80
+    for kept, dropped in (("63.3 ± 1.4", "46,720"), ("63.1 ± 0.5", "1,234"), ("98,765", "95.0 ± 1.4")):
         assert kept in ours
         assert dropped not in ours

@@ -41,43 +41,43 @@ def change_state(folder: Path, **changes: Any) -> None:
 
 def test_a_run_keeps_to_its_bounds(folder: Path) -> None:
     checked = check_run(folder)
-    assert checked["holds"]
-    assert checked["violations"] == []
-    assert checked["bounds"] == HPN(preset="paper", num_extractors=3).prototype_bounds
-    assert checked["bounds"]["atomic"] == 6 * checked["one_set"]["atomic"]
-    assert [row["task"] for row in checked["growth"]] == [0, 1]
-    assert [row["level"] for row in checked["codes"]] == ["atomic", "node", "class"]
-    assert all(row["closest"] < row["limit"] for row in checked["codes"])
-    assert [row["holds"] for row in checked["certificates"]] == [True, True]
+    assert checked.holds
+    assert checked.violations == []
+    assert checked.bounds == HPN(preset="paper", num_extractors=3).prototype_bounds
+    assert checked.bounds["atomic"] == 6 * checked.one_set["atomic"]
+    assert [row.task for row in checked.growth] == [0, 1]
+    assert [row.level for row in checked.codes] == ["atomic", "node", "class"]
+    assert all(row.closest < row.limit for row in checked.codes)
+    assert [row.holds for row in checked.certificates] == [True, True]
 
 
 def test_a_solved_network_keeps_to_its_bounds(solved: Path) -> None:
     checked = check_run(solved)
-    assert checked["holds"]
-    assert checked["bounds"] == checked["one_set"] == HPN().prototype_bounds
-    assert [row["level"] for row in checked["codes"]] == ["atomic", "node", "class"]
-    assert [row["holds"] for row in checked["certificates"]] == [True, True]
+    assert checked.holds
+    assert checked.bounds == checked.one_set == HPN().prototype_bounds
+    assert [row.level for row in checked.codes] == ["atomic", "node", "class"]
+    assert [row.holds for row in checked.certificates] == [True, True]
 
 
 def test_levels_that_are_not_used_are_not_counted(tmp_path: Path) -> None:
     run("synthetic", settings={**SETTINGS, "levels": "A", "retention": "paper"}, out=tmp_path / "r")
     checked = check_run(tmp_path / "r")
-    assert list(checked["bounds"]) == [row["level"] for row in checked["codes"]] == ["atomic"]
-    assert checked["certificates"] == []
+    assert list(checked.bounds) == [row.level for row in checked.codes] == ["atomic"]
+    assert checked.certificates == []
 
 
 def test_an_unfinished_run_is_checked_as_far_as_it_is(folder: Path) -> None:
     (folder / "result.json").unlink()
     (folder / "seed-0" / "result.json").unlink()
-    assert len(check_run(folder)["growth"]) == 2
+    assert len(check_run(folder).growth) == 2
 
 
 def test_without_states_there_are_counts(folder: Path) -> None:
     (folder / "seed-0" / "checkpoint.json").unlink()
     checked = check_run(folder)
-    assert checked["holds"]
-    assert checked["codes"] == []
-    assert len(checked["growth"]) == 2
+    assert checked.holds
+    assert checked.codes == []
+    assert len(checked.growth) == 2
 
 
 def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
@@ -90,8 +90,8 @@ def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
     vectors[1] = vectors[0]
     change_state(folder, **{name: vectors})
     checked = check_run(folder)
-    assert not checked["holds"]
-    assert any("two atomic prototypes are closer" in line for line in checked["violations"])
+    assert not checked.holds
+    assert any("two atomic prototypes are closer" in line for line in checked.violations)
 
 
 def test_a_changed_extractor_breaks_the_certificate(folder: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_changed_extractor_breaks_the_certificate(folder: Path) -> None:
     extractor[0, 0] += 1
     change_state(folder, **{"node_extractors.0": extractor})
     checked = check_run(folder)
-    assert [row["holds"] for row in checked["certificates"]] == [False, True]
-    assert any("what task 1 is answered from" in line for line in checked["violations"])
+    assert [row.holds for row in checked.certificates] == [False, True]
+    assert any("what task 1 is answered from" in line for line in checked.violations)
 
 
 def test_a_changed_extractor_of_a_solved_network_breaks_the_certificate(solved: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_changed_extractor_of_a_solved_network_breaks_the_certificate(solved: 
     name = next(key for key, value in extractor.items() if isinstance(value, Tensor))
     extractor[name] = extractor[name] + 1
     save_checkpoint(solved / "seed-0", saved)
-    assert [row["holds"] for row in check_run(solved)["certificates"]] == [False, True]
+    assert [row.holds for row in check_run(solved).certificates] == [False, True]
 
 
 def test_too_many_prototypes_for_one_code_are_found_before_the_theorems_bound(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_too_many_prototypes_for_one_code_are_found_before_the_theorems_bound(tm
     (part / "checkpoint.json").unlink()
     growth = [{"prototypes": {"atomic": 20, "node": 1, "class": 1}}]
     (part / "result.json").write_text(json.dumps({"growth": growth}))
-    assert check_run(tmp_path / "r")["violations"] == [
+    assert check_run(tmp_path / "r").violations == [
         "seed 0: 20 atomic prototypes after task 1, where one code can have 7"
     ]
 
@@ -141,5 +141,5 @@ def test_a_run_that_has_not_begun_is_named(folder: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="no run folder"):
+    with pytest.raises(RunFolderError, match="not a run folder"):
         check_run(tmp_path)

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from hpn.experiment.published import published_cell
+from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import run
 
 pytestmark = pytest.mark.slow
 
 
-def measure(dataset: str, method: str, data_root: Path, out: Path, **more: Any) -> dict[str, Any]:
+def measure(dataset: str, method: str, data_root: Path, out: Path, **more: Any) -> RunResult:
     seeds = 2 if dataset == "actor" else 5  # the largest takes most of the time, and differs least by seed
     return run(dataset, method=method, seeds=seeds, data_root=data_root, out=out, **more)
 

@@ -5,7 +5,7 @@ import torch
 from hpn.datasets import Graph
 from hpn.evaluation import evaluate
 from hpn.learners import NCM
-from hpn.streams import GraphView, Query, TaskStream
+from hpn.streams import GraphView, Query, Step, TaskStream
 
 
 def test_means_by_hand() -> None:

@@ -12,7 +12,7 @@ from hpn.datasets import Graph
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import ERGNN, GEM
 from hpn.learners.replay import Kept
-from hpn.streams import GraphView, TaskStream
+from hpn.streams import GraphView, Step, TaskStream
 
 CHOSEN = torch.tensor([11, 0, 5])
 

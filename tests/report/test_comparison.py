@@ -1,4 +1,3 @@
-import copy
 import csv
 import json
 import re
@@ -7,7 +6,9 @@ from collections import Counter
 
 import pytest
 
-from hpn.metrics import summarize
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.published import Spread
+from hpn.metrics import METRICS, Summary, summarize
 from hpn.report.comparison import comparison_csv, comparison_markdown, write_comparison
 from hpn.report.comparison_chart import WIDTH, Interval, intervals_svg
 from hpn.report.comparison_html import comparison_html
@@ -16,67 +17,16 @@ from hpn.report.comparison_table import PARAMETERS_REMARK, best_rows
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def build_row(method, backbone, am, *, paper=None, **fields):
-    published = {"am": {"mean": paper, "std": 0.5}, "fm": {"mean": -7.0, "std": 1.0}} if paper else None
-    return {
-        "name": f"{method}-{backbone}" if backbone else method,
-        "method": method,
-        "backbone": backbone,
-        "sees_past": False,
-        "am": summarize([am - 1, am + 1]),
-        "fm": summarize([-3.0, -5.0]),
-        "ars": summarize([94.0, 96.0]),
-        "parameters": 1234,
-        "stored": 98765,
-        "prototypes": None,
-        "seconds": {"fit": 12.5, "predict": 0.25},
-        "recipe": None,
-        "published": published,
-        "difference": am - paper if paper else None,
-        "run": f"runs/{method}",
-        "command": f"hpn run cora --method {method}",
-        "error": None,
-        **fields,
-    }
+@pytest.fixture
+def without_paper(make_comparison):
+    absent = {"published": None, "difference": None}
+    return make_comparison(
+        dict.fromkeys(range(5), absent), note="they are for edges within a task", edges="seen"
+    )
 
 
-def build_comparison(**fields):
-    none = dict.fromkeys(("am", "fm", "ars", "parameters", "stored", "seconds", "difference"))
-    return {
-        "schema": 1,
-        "dataset": "cora",
-        "scenario": "task",
-        "evaluate": "oracle",
-        "edges": "within",
-        "tasks": [[0, 1], [2, 3]],
-        "seeds": [0, 1],
-        "rows": [
-            build_row("ewc", "gcn", 63.3, paper=63.1),
-            build_row("ewc", "gat", 70.0, paper=72.2, recipe="cora/ewc-gat"),
-            build_row("twp", "gin", 1.0, paper=73.7) | none | {"error": "out of | memory <b>"},
-            build_row("joint", "gcn", 95.0, sees_past=True, fm=None, ars=None),
-            build_row("hpn", None, 94.0, prototypes={"atomic": 12, "class": 4.5}),
-        ],
-        "published_source": "the table",
-        "published_parameters": {"dataset": "ogbn-products", "values": {"ewc-gcn": 46720}},
-        "note": None,
-        "versions": {},
-        "command": "hpn compare cora --methods all",
-        "out": "runs/compare-cora",
-        **fields,
-    }
-
-
-def without_paper():
-    comparison = build_comparison(note="they are for edges within a task", edges="seen")
-    for row in comparison["rows"]:
-        row["published"] = row["difference"] = None
-    return comparison
-
-
-def test_csv_has_every_number_in_full():
-    comparison = build_comparison()
-    comparison["rows"][0]["am"] = {"mean": 1 / 3, "std": 0.1, "values": [1 / 3]}
+def test_csv_has_every_number_in_full(make_comparison):
+    comparison = make_comparison({0: {"am": Summary(1 / 3, 0.1, [1 / 3])}})
     first, _, failed, joint, ours = csv.DictReader(comparison_csv(comparison).splitlines())
     assert float(first["am_mean"]) == 1 / 3
     assert (first["method"], first["backbone"], first["seeds"]) == ("ewc", "gcn", "0 1")
@@ -90,8 +40,8 @@ def test_csv_has_every_number_in_full():
     assert (ours["fit_seconds"], ours["predict_seconds"]) == ("12.5", "0.25")
 
 
-def test_markdown():
-    text = comparison_markdown(build_comparison())
+def test_markdown(make_comparison):
+    text = comparison_markdown(make_comparison())
     table = [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         for line in text.splitlines()
@@ -104,6 +54,8 @@ def test_markdown():
     assert table[4][:3] == ["twp · gin", "failed", "–"]
     assert [line[0] for line in table[2:]] == ["ewc · gcn", "ewc · gat", "twp · gin", "joint · gcn", "hpn"]
     assert table[-1][1] == "**94.0 ± 1.4**", "joint training sees the past"
+    assert table[-2][1] == "95.0 ± 1.4"
+    assert "AM (average accuracy after the last task); FM (" in text
     assert PARAMETERS_REMARK in text
     assert r"- twp · gin failed: out of \| memory \<b\>" in text
     assert "“paper”: the table" in text
@@ -116,8 +68,8 @@ def test_the_remark_says_what_the_papers_amounts_are():
     assert 100 * 16 + 16 * 46 == 2336
 
 
-def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page):
-    texts = [comparison_markdown(without_paper()), "".join(parse_page(comparison_html(without_paper())).text)]
+def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page, without_paper):
+    texts = [comparison_markdown(without_paper), "".join(parse_page(comparison_html(without_paper)).text)]
     for text in texts:
         assert "The paper’s AM and FM are left out: they are for edges within a task." in text
         assert "Δ" not in text
@@ -127,22 +79,22 @@ def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page):
     assert "hollow" not in texts[1]
 
 
-def test_html(parse_page):
-    page = parse_page(comparison_html(build_comparison()))
+def test_html(parse_page, make_comparison):
+    page = parse_page(comparison_html(make_comparison()))
     text = "".join(page.text)
     for said in ("Methods compared on cora", "5 cells of 4 methods, 2 seeds each", PARAMETERS_REMARK):
         assert said in text
     for said in ("63.3 ± 1.4", "63.1 ± 0.5", "+0.2", "46,720", "failed: out of | memory <b>", "hollow"):
         assert said in text
     assert page.tags["tbody"] == 4, "rows are grouped by method"
-    assert page.tags["svg"] == 2 + 4, "charts, and markers of three backbones and of none"
+    assert page.tags["svg"] == 3 + 4, "charts, and markers of three backbones and of none"
     assert ("div", "class", "sum card scroll") in page.attributes
-    best = re.findall(r'<td class="num best">(.*?)</td>', comparison_html(build_comparison()))
-    assert best == ["94.0 ± 1.4"]
+    best = re.findall(r'<td class="num best">(.*?)</td>', comparison_html(make_comparison()))
+    assert best == ["94.0 ± 1.4"], "FM and ARS are the same everywhere"
 
 
-def test_the_page_needs_nothing_else(parse_page):
-    text = comparison_html(build_comparison())
+def test_the_page_needs_nothing_else(parse_page, make_comparison):
+    text = comparison_html(make_comparison())
     assert set(re.findall(r"https?://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}
     page = parse_page(text)
     assert not {"link", "img", "iframe"} & set(page.tags)
@@ -150,11 +102,10 @@ def test_the_page_needs_nothing_else(parse_page):
     assert any("default-src 'none'" in (value or "") for _, _, value in page.attributes)
 
 
-def test_data_cannot_add_elements(parse_page, hostile):
+def test_data_cannot_add_elements(parse_page, hostile, make_comparison):
     def page(word):
-        comparison = build_comparison(dataset=word, command=word, published_source=word)
-        comparison["rows"][0] |= {"method": word, "backbone": word}
-        comparison["rows"][2]["error"] = word
+        changes = {0: {"method": word, "backbone": word}, 2: {"error": word}}
+        comparison = make_comparison(changes, dataset=word, command=word, published_source=word)
         return parse_page(comparison_html(comparison))
 
     bad, plain = page(hostile), page("x")
@@ -163,40 +114,42 @@ def test_data_cannot_add_elements(parse_page, hostile):
     assert names == Counter((tag, name) for tag, name, _ in plain.attributes)
 
 
-def test_the_best_needs_somebody_to_be_better_than():
-    comparison = build_comparison()
-    assert best_rows(comparison) == {4}
-    comparison["rows"] = comparison["rows"][3:]
-    assert best_rows(comparison) == set()
+def test_the_best_needs_somebody_to_be_better_than(make_comparison):
+    rows = make_comparison().rows
+    assert best_rows(rows, METRICS["am"]) == {4}
+    assert best_rows(rows[3:], METRICS["am"]) == set()
 
 
-def test_everything_failed(parse_page):
-    comparison = build_comparison()
+def test_the_direction_of_a_metric_decides_what_is_best(make_comparison):
+    scores = {0: summarize([3.0]), 1: summarize([1.0]), 4: summarize([2.0])}
+    comparison = make_comparison({number: {"intransigence": score} for number, score in scores.items()})
+    assert best_rows(comparison.rows, METRICS["intransigence"]) == {1}
+    assert "**+1.0**" in comparison_markdown(comparison)
+
+
+def test_everything_failed(parse_page, make_comparison):
     failed = dict.fromkeys(("am", "fm", "ars", "parameters", "stored", "seconds", "difference", "published"))
-    for row in comparison["rows"]:
-        row |= {**failed, "error": "no"}
+    comparison = make_comparison({number: {**failed, "error": "no"} for number in range(5)})
     page = parse_page(comparison_html(comparison))
     assert "svg" not in page.tags
     assert comparison_markdown(comparison).count("| failed |") == 5
 
 
-def test_files_are_written_whole_and_the_same_each_time(tmp_path):
-    comparison = build_comparison(out=str(tmp_path / "out"))
-    before = copy.deepcopy(comparison)
+def test_files_are_written_whole_and_the_same_each_time(tmp_path, make_comparison):
+    comparison = make_comparison(out=str(tmp_path / "out"))
     files = write_comparison(comparison)
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(file.name for file in files)
     assert [file.suffix for file in files] == [".csv", ".md", ".html"]
     contents = [file.read_bytes() for file in files]
-    other = write_comparison(json.loads(json.dumps(comparison)), tmp_path / "other")
-    assert [file.read_bytes() for file in other] == contents
-    assert comparison == before
+    read_back = Comparison.model_validate(json.loads(json.dumps(comparison.to_json())))
+    assert [file.read_bytes() for file in write_comparison(read_back, tmp_path / "other")] == contents
 
 
 def test_the_chart_has_a_filled_marker_for_ours_and_a_hollow_one_for_the_papers():
     rows = [
-        Interval("a", "gcn", summarize([60.0, 64.0]), {"mean": 50.0, "std": 2.0}),
+        Interval("a", "gcn", summarize([60.0, 64.0]), Spread(50.0, 2.0)),
         Interval("b", None, summarize([80.0]), None),
-        Interval("c", "gat", None, {"mean": 70.0, "std": 0.0}),
+        Interval("c", "gat", None, Spread(70.0, 0.0)),
     ]
     root = ET.fromstring(intervals_svg(rows, title="AM", ceiling=100.0))
     rings = [c for c in root.iter(f"{SVG}circle") if "whisker" in c.attrib["class"]]

@@ -2,7 +2,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from hpn.experiment.run.result import Views
 from hpn.report import (
+    Run,
     accuracy_svg,
     cost_svg,
     final_svg,
@@ -67,7 +69,9 @@ def test_retaining_is_in_per_cent(make_result):
 
 
 def test_time_is_a_seed(make_result):
-    drawn = cost_svg([make_result(num_seeds=4, seconds={"fit": 48.0})], panels=["fit"])
+    drawn = cost_svg(
+        [make_result(num_seeds=4, seconds={"fit": 48.0, "predict": 1.0, "total": 50.0})], panels=["fit"]
+    )
     assert ">12.0<" in drawn
 
 
@@ -81,11 +85,12 @@ def test_cost_draws_the_panels_asked_for(make_result):
 def test_growth_and_views_render_as_files(make_result):
     step = {"parameters": 1, "stored": 2, "prototypes": {"atomic": 3}, "most_prototypes": None}
     view = {"after": 0, "points": [[1, 2], [3, 4]], "classes": [0, 1], "silhouette": 0.1, "neighbors": 5}
-    result = make_result(growth=[step] * 3, bounds={"atomic": 40}, views={"seeds": [0], "views": [[view]]})
-    for drawing in (stored_svg([result]), prototypes_svg(result), views_svg(result)):
+    result = make_result(growth=[step] * 3, bounds={"atomic": 40})
+    run = Run(result, Views.model_validate({"seeds": [0], "views": [[view]]}))
+    for drawing in (stored_svg([result]), prototypes_svg(result), views_svg(run)):
         root = ET.fromstring(drawing)
         assert root.find(f"{SVG}style") is not None
         assert root.find(f"{SVG}desc").text
     assert "finetune · gcn on cora" in prototypes_svg(result)
-    assert "finetune · gcn on cora" in views_svg(result)
+    assert "finetune · gcn on cora" in views_svg(run)
     assert "finetune · gcn" in stored_svg([result]), "a file names its lines"

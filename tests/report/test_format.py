@@ -1,7 +1,9 @@
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
+from hpn.metrics import Summary
 from hpn.report.format import count, decimal, esc, quantity, spread
 
 
@@ -27,6 +29,6 @@ def test_a_value_that_rounds_to_zero_has_no_sign():
 
 
 def test_spread_keeps_the_sign_of_forgetting():
-    forgetting = {"mean": -33.08, "std": 1.5, "values": [-34.0, -32.0]}
+    forgetting = Summary(-33.08, 1.5, [-34.0, -32.0])
     assert spread(forgetting, signed=True) == "−33.1 ± 1.5"
-    assert spread({**forgetting, "mean": 2.0}, signed=True) == "+2.0 ± 1.5"
+    assert spread(replace(forgetting, mean=2.0), signed=True) == "+2.0 ± 1.5"

@@ -54,3 +54,12 @@ def test_legend_shows_the_whole_scale(make_result):
     drawing = matrix_svg(make_result(num_tasks=1))
     assert all(f'class="h{k}"' in drawing for k in range(20))
     assert all(f">{end} %<" in drawing for end in (0, 50, 100))
+
+
+def test_steps_still_to_come_are_outlined(make_time_result, make_result):
+    cells = _cells(matrix_svg(make_time_result()))
+    ahead = [cell for cell in cells if "still to come" in cell.find(f"{SVG}title").text]
+    assert [cell.attrib["class"] for cell in ahead] == ["frame", "frame"]
+    assert len(cells) == 6 + 2
+    assert "outlined: steps still to come" in matrix_svg(make_time_result())
+    assert "to come" not in matrix_svg(make_result())

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpn.errors import DataError, HPNError
-from hpn.report import render_page, write_report
+from hpn.experiment.run.result import Views
+from hpn.report import Run, write_report
 
 
 def test_one_file_with_a_row_a_chart_set_and_a_section_for_each_run(parse_page, make_run, tmp_path):
@@ -37,13 +39,13 @@ def test_one_file_with_a_row_a_chart_set_and_a_section_for_each_run(parse_page, 
 
 @pytest.mark.parametrize("num_tasks", [1, 50])
 @pytest.mark.parametrize("num_runs", [1, 20])
-def test_sizes(parse_page, make_result, num_tasks, num_runs):
+def test_sizes(parse_page, make_result, num_tasks, num_runs, render):
     results = [make_result(num_tasks, method=f"m{i}") for i in range(num_runs)]
-    page = parse_page(render_page(results))
+    page = parse_page(render(results))
     assert page.tags["article"] == num_runs
 
 
-def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile):
+def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile, render):
     fields = ("dataset", "method", "backbone", "scenario", "evaluate", "edges", "out")
     levels = {"prototypes": {hostile: 1}, "bounds": {hostile: 2}}
     bad = make_result(
@@ -60,7 +62,7 @@ def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile
         command="x",
         versions={"x": "x"},
     )
-    page, expected = parse_page(render_page([bad, bad])), parse_page(render_page([plain, plain]))
+    page, expected = parse_page(render([bad, bad])), parse_page(render([plain, plain]))
     # Labels of different lengths wrap differently; the elements that hold them do not.
     assert page.tags == expected.tags
     names = Counter((tag, name) for tag, name, _ in page.attributes)
@@ -71,7 +73,7 @@ def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile
         assert hostile in page.text
 
 
-def test_data_cannot_add_elements_to_the_new_charts(parse_page, make_result, hostile):
+def test_data_cannot_add_elements_to_the_new_charts(parse_page, make_result, hostile, render):
     def page(name):
         step = {"parameters": 1, "stored": 2, "prototypes": {name: 3, name + "b": 2}, "most_prototypes": None}
         view = {"after": 0, "points": [[1, 2], [3, 4]], "classes": [0, 1], "silhouette": 0.1, "neighbors": 5}
@@ -82,11 +84,11 @@ def test_data_cannot_add_elements_to_the_new_charts(parse_page, make_result, hos
                 growth=[step] * 3,
                 bounds={name: 9, name + "b": 10**30},
                 class_names={"0": name},
-                views={"seeds": [name], "views": [[view]]},
             )
             for number in (1, 2, 3)
         ]
-        return parse_page(render_page(runs))
+        views = Views.model_validate({"seeds": [0], "views": [[view]]})
+        return parse_page(render([Run(run, views) for run in runs]))
 
     bad, plain = page(hostile), page("x")
     assert set(bad.tags) == set(plain.tags)
@@ -161,8 +163,31 @@ def test_a_bad_run_leaves_the_earlier_file(make_run, tmp_path):
     assert out.read_text() == "earlier"
 
 
+def test_one_finished_run_is_enough_and_the_others_are_named(make_run, tmp_path, parse_page):
+    (tmp_path / "empty").mkdir()
+    lines: list[str] = []
+    out = write_report([tmp_path / "empty", make_run()], tmp_path / "r.html", on_skip=lines.append)
+    assert parse_page(out.read_text(encoding="utf-8")).tags["article"] == 1
+    assert lines == [f"{tmp_path}/empty is not a run, comparison or tuning folder; skipped"]
+    with pytest.raises(DataError, match=r"nothing to report on.*empty is not a run"):
+        write_report([tmp_path / "empty"], tmp_path / "r.html")
+
+
+def test_a_comparison_is_shown_as_its_table_and_its_runs(make_run, make_comparison, tmp_path, parse_page):
+    run, folder = make_run(), tmp_path / "compare"
+    folder.mkdir()
+    comparison = make_comparison({0: {"run": str(run)}}, dataset="<cora>")
+    (folder / "comparison.json").write_text(json.dumps(comparison.to_json()))
+    page = parse_page(write_report([folder], tmp_path / "r.html").read_text(encoding="utf-8"))
+    text = "".join(page.text)
+    assert page.tags["article"] == 1
+    assert "Methods compared on <cora>" in text
+    assert "failed: out of | memory <b>" in text
+    assert ("h2", "id", "comparison-0") in page.attributes
+
+
 def test_no_runs_and_a_folder_as_file_are_refused(make_run, tmp_path):
-    with pytest.raises(DataError, match="name at least one run"):
+    with pytest.raises(DataError, match="name at least one folder of a finished run"):
         write_report([], tmp_path / "report.html")
     with pytest.raises(HPNError, match="out is a folder"):
         write_report([make_run()], tmp_path)

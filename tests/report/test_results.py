@@ -3,26 +3,32 @@ import json
 import pytest
 
 from hpn.errors import DataError
-from hpn.report import load_result
+from hpn.experiment.run.result import View
+from hpn.metrics import METRICS
+from hpn.report import Run
 from hpn.report.results import (
-    accuracy_curve,
-    class_names,
-    first_views,
-    group_results,
+    find_results,
+    group_runs,
     label_results,
-    mean_matrix,
+    load_run,
+    metric_of,
     prototype_growth,
-    retaining_curve,
+    shown_metrics,
+    step_text,
 )
 
 GROWN = {"parameters": 10.0, "stored": 20.0, "prototypes": {"atomic": 3.5}, "most_prototypes": {"atomic": 4}}
 VIEW = {"after": 0, "points": [[0.5, -1.0], [2, 3]], "classes": [0, 1], "silhouette": 0.3, "neighbors": 80.0}
 
 
+def load_result(path):
+    return load_run(path).result
+
+
 def test_load_takes_a_folder_or_its_file(make_run):
     folder = make_run()
-    assert load_result(folder) == load_result(folder / "result.json")
-    assert load_result(folder)["dataset"] == "cora"
+    assert load_run(folder) == load_run(folder / "result.json")
+    assert load_result(folder).dataset == "cora"
 
 
 def test_load_fills_absent_optional_fields(make_run):
@@ -33,8 +39,9 @@ def test_load_fills_absent_optional_fields(make_run):
         del result[name]
     file.write_text(json.dumps(result))
     loaded = load_result(folder)
-    assert loaded["balanced"] is loaded["class_names"] is loaded["command"] is None
-    assert loaded["out"] == str(folder)
+    assert loaded.balanced is loaded.command is None
+    assert loaded.class_names == {}
+    assert loaded.out == str(folder)
 
 
 def _error_of(path) -> str:
@@ -43,7 +50,7 @@ def _error_of(path) -> str:
     message = str(caught.value)
     assert "\n" not in message
     assert str(path.name) in message
-    assert ": " in message, "it must say what to do"
+    assert "; " in message or "(" in message, "it must state the reason or what to do"
     return message
 
 
@@ -55,7 +62,7 @@ def test_missing_path_is_one_line(tmp_path):
 def test_unfinished_run_is_one_line(tmp_path, name):
     folder = tmp_path / "unfinished"
     folder.mkdir()
-    with pytest.raises(DataError, match=r"^\S*unfinished has no result.json, .*start its command"):
+    with pytest.raises(DataError, match=r"^\S*unfinished has no result.json, .*run its command again"):
         load_result(folder / name)
 
 
@@ -64,12 +71,12 @@ def test_unfinished_run_is_one_line(tmp_path, name):
     [
         (b"", "not a JSON result"),
         (b'{"schema": 1,\n\n "data', "line 3"),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"\xff\xfe\x00", "not a JSON result"),
         (b"[1, 2]", "expected an object, got list"),
         (b"[" * 200_000, "not a JSON result"),
         (b"{}", "has schema None, expected 1"),
         (b'{"schema": 2}', "has schema 2, expected 1"),
-        (b'{"schema": 1}', "dataset must be a text"),
+        (b'{"schema": 1}', "am is missing"),
     ],
 )
 def test_unreadable_file_is_one_line(tmp_path, content, says):
@@ -85,7 +92,6 @@ def test_unreadable_file_is_one_line(tmp_path, content, says):
         ("method", 3),
         ("backbone", ["gcn"]),
         ("tasks", []),
-        ("tasks", [[0, 1], [], [4]]),
         ("tasks", [[0, 1], [{"a": 1}], [4]]),
         ("seeds", []),
         ("matrices", None),
@@ -94,15 +100,14 @@ def test_unreadable_file_is_one_line(tmp_path, content, says):
         ("matrices", [[[90.0], [80.0, 90.0], [70.0, 80.0]]] * 2),
         ("matrices", [[[90.0], [80.0, None], [70.0, 80.0, 90.0]]] * 2),
         ("matrices", [[[90.0], [80.0, float("nan")], [70.0, 80.0, 90.0]]] * 2),
-        ("am", None),
-        ("am", {"mean": "80", "std": 0.0, "values": [80.0]}),
+        ("am", {"mean": "high", "std": 0.0, "values": [80.0]}),
+        ("peak_rss_mb", "much"),
         ("fm", {"mean": 1.0}),
         ("ars", 3),
         ("parameters", "many"),
-        ("peak_rss_mb", True),
         ("seconds", [1, 2]),
         ("seconds", {"fit": "long"}),
-        ("prototypes", {"atomic\n": []}),
+        ("prototypes", {"atomic": []}),
         ("class_names", ["Theory"]),
         ("balanced", {"am": 3}),
         ("params", [1]),
@@ -111,9 +116,9 @@ def test_unreadable_file_is_one_line(tmp_path, content, says):
         ("growth", {}),
         ("growth", [GROWN] * 2),
         ("growth", [GROWN, None, GROWN]),
-        ("growth", [GROWN, GROWN, {**GROWN, "stored": "9"}]),
+        ("growth", [GROWN, GROWN, {**GROWN, "stored": "many"}]),
         ("growth", [GROWN, GROWN, {**GROWN, "prototypes": [1, 2]}]),
-        ("growth", [GROWN, GROWN, {**GROWN, "most_prototypes": {"atomic": "1"}}]),
+        ("growth", [GROWN, GROWN, {**GROWN, "most_prototypes": {"atomic": "one"}}]),
     ],
 )
 def test_damaged_field_is_named_in_one_line(make_run, field, value):
@@ -123,14 +128,13 @@ def test_damaged_field_is_named_in_one_line(make_run, field, value):
     message = str(caught.value)
     assert "\n" not in message
     assert "is damaged" in message
-    assert ("matrices" if field == "seeds" else field) in message
+    assert {"tasks": "steps", "matrices": "matri"}.get(field, field) in message
 
 
 def test_growth_of_any_size_is_taken(make_run):
-    growth = [GROWN, {**GROWN, "stored": 10**400}, {"parameters": None, "stored": float("inf")}]
-    folder = make_run(growth=growth, parameter_bound=10**50, stored=3)
-    loaded = load_result(folder)
-    assert loaded["parameter_bound"] == 10**50
+    growth = [GROWN, {**GROWN, "stored": 10**400}, {"parameters": 1, "stored": 2}]
+    loaded = load_result(make_run(growth=growth, parameter_bound=10**50, stored=3))
+    assert loaded.parameter_bound == 10**50
     assert prototype_growth(loaded) == {"atomic": [3.5, 3.5, None]}
     assert prototype_growth(load_result(make_run("old"))) == {}
 
@@ -142,13 +146,13 @@ def _write_views(folder, content) -> None:
 
 def test_views_are_those_of_the_run_folder(make_run):
     folder = make_run()
-    assert load_result(folder)["views"] is None
+    assert load_run(folder).views is None
     later = {**VIEW, "after": 2}
     _write_views(folder, {"seeds": [0, 1], "views": [[later, VIEW], [VIEW]]})
-    assert first_views(load_result(folder)) == [VIEW, later]
+    assert load_run(folder).first_views == [View(**VIEW), View(**later)]
     elsewhere = folder / "copy.json"
     elsewhere.write_text((folder / "result.json").read_text())
-    assert load_result(elsewhere)["views"] is None, "it is not known whose they are"
+    assert load_run(elsewhere).views is None, "it is not known whose they are"
 
 
 @pytest.mark.parametrize(
@@ -156,28 +160,25 @@ def test_views_are_those_of_the_run_folder(make_run):
     [
         ("{", "not a JSON result"),
         ("[]", "expected an object"),
-        ({}, "a list of views for each seed"),
-        ({"seeds": [0], "views": []}, "a list of views for each seed"),
-        ({"seeds": [0], "views": [VIEW]}, "a list of views for each seed"),
-        ({"seeds": 0, "views": [[VIEW]]}, "seeds must be"),
-        ({"seeds": [0], "views": [["x"]]}, "after must be a task from 0 to 2"),
-        ({"seeds": [0], "views": [[{**VIEW, "after": 3}]]}, "after must be a task from 0 to 2, got 3"),
-        ({"seeds": [0], "views": [[{**VIEW, "points": None}]]}, "points must be pairs"),
-        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2]]}]]}, "points must be pairs"),
-        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, "x"]]}]]}, "points must be pairs"),
-        (
-            {"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, float("nan")]]}]]},
-            "points must be pairs",
-        ),
-        ({"seeds": [0], "views": [[{**VIEW, "classes": [0, "1"]}]]}, "points must be pairs"),
-        ({"seeds": [0], "views": [[{**VIEW, "silhouette": "high"}]]}, "silhouette and neighbors"),
+        ({}, "seeds: field required"),
+        ({"seeds": [0], "views": []}, "one list per seed"),
+        ({"seeds": [0], "views": [VIEW]}, "views.0: input should be a valid list"),
+        ({"seeds": 0, "views": [[VIEW]]}, "seeds: input should be"),
+        ({"seeds": [0], "views": [["x"]]}, "views.0.0: "),
+        ({"seeds": [0], "views": [[{**VIEW, "after": 3}]]}, "after must be a step from 0 to 2, got 3"),
+        ({"seeds": [0], "views": [[{**VIEW, "points": None}]]}, "points: "),
+        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2]]}]]}, "1 points but 2 classes"),
+        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, "x"]]}]]}, "points.1.1: "),
+        ({"seeds": [0], "views": [[{**VIEW, "points": [[1, 2], [1, float("nan")]]}]]}, "points.1.1: "),
+        ({"seeds": [0], "views": [[{**VIEW, "classes": [0, "one"]}]]}, "classes.1: "),
+        ({"seeds": [0], "views": [[{**VIEW, "silhouette": "high"}]]}, "silhouette: "),
     ],
 )
 def test_damaged_views_are_named_in_one_line(make_run, content, says):
     folder = make_run()
     _write_views(folder, content)
     with pytest.raises(DataError, match=r"views\.json") as caught:
-        load_result(folder)
+        load_run(folder)
     assert "\n" not in str(caught.value)
     assert says in str(caught.value)
 
@@ -189,30 +190,31 @@ def test_views_that_cannot_be_read_are_named(make_run):
         load_result(folder)
 
 
-def test_curves_average_over_seeds(make_result):
-    matrices = [[[80.0], [60.0, 90.0]], [[60.0], [60.0, 70.0]]]
-    result = make_result(num_tasks=2, matrices=matrices)
-    am = accuracy_curve(result)
-    assert [value["mean"] for value in am] == [70.0, 70.0]
-    assert am[0]["std"] == pytest.approx(200**0.5)
-    first, second = retaining_curve(result)
-    assert first is None
-    assert second["values"] == [75.0, 100.0]
-    assert mean_matrix(result)[1][1]["mean"] == 80.0
+def test_metrics_that_an_old_result_lacks_come_from_its_matrices(make_result):
+    old = make_result(matrices=[[[80.0], [60.0, 90.0], [60.0, 90.0, 90.0]]] * 2)
+    assert "aaa" not in old.metrics
+    assert metric_of(old, METRICS["aaa"]).mean == pytest.approx((80 + 75 + 80) / 3)
+    assert metric_of(old, METRICS["intransigence"]) is None
+    names = [metric.name for metric in shown_metrics([old])]
+    assert names == ["am", "fm", "ars", "aaa", "bwt", "balanced_am"]
 
 
-def test_a_result_without_ars_has_no_retaining_curve(make_result):
-    assert retaining_curve(make_result(ars=None)) == [None] * 3
+def test_joint_training_forgets_nothing_that_could_be_measured(make_result):
+    joint = make_result(fm=None, ars=None)
+    assert [metric.name for metric in shown_metrics([joint])] == ["am", "aaa", "balanced_am"]
+    assert joint.curve(METRICS["ars"]) == [None] * 3
 
 
 def test_only_comparable_results_share_a_group(make_result):
     base = make_result()
-    others = [make_result(**{field: "other"}) for field in ("dataset", "scenario", "evaluate", "edges")]
+    others = [
+        make_result(**{name: "other"}) for name in ("dataset", "scenario", "evaluate", "edges", "stream")
+    ]
     others.append(make_result(tasks=[[0, 1], [2, 3], [5, 4]]))
     same = make_result(method="ewc", seeds=[7, 8], parameters=None)
-    groups = group_results([base, *others, same])
-    assert [len(group) for group in groups] == [2, 1, 1, 1, 1, 1]
-    assert groups[0] == [base, same]
+    groups = group_runs(map(Run, [base, *others, same]))
+    assert [len(group) for group in groups] == [2, 1, 1, 1, 1, 1, 1]
+    assert groups[0] == [Run(base), Run(same)]
 
 
 def test_labels_are_distinct(make_result):
@@ -252,5 +254,45 @@ def test_equal_settings_are_told_apart_by_folder_too(make_result):
     ]
 
 
-def test_class_without_name_is_numbered(make_result):
-    assert class_names(make_result(class_names=None), 1) == ["class 2", "class 3"]
+def test_a_step_is_described_by_its_classes_and_by_its_name_where_it_is_no_task(
+    make_result, make_time_result
+):
+    assert step_text(make_result(), 0) == "Theory, Rule learning"
+    assert step_text(make_result(class_names=None), 1) == "class 2, class 3"
+    assert step_text(make_time_result(), 2) == "time 2007: Theory, Rule learning, class 2"
+
+
+def test_folders_of_comparisons_and_tuning_give_their_runs(make_run, tmp_path, make_comparison):
+    runs = [make_run("runs/a"), make_run("runs/b", method="ewc")]
+    folder = tmp_path / "runs" / "compare-cora"
+    folder.mkdir()
+    # The folder was moved since: the paths in the table lead nowhere, but its neighbours are there.
+    places = ["elsewhere/a", "elsewhere/b", "failed", "elsewhere/gone", "elsewhere/a"]
+    comparison = make_comparison({number: {"run": place} for number, place in enumerate(places)})
+    (folder / "comparison.json").write_text(json.dumps(comparison.to_json()))
+    tuned = make_run("runs/tune", trials=[])
+    final = make_run("runs/tune/final-1", method="twp")
+    lines: list[str] = []
+    for given in (folder, folder / "comparison.json"):
+        found = find_results([*runs, given, tuned], lines.append)
+        assert list(found.runs) == [run.resolve() / "result.json" for run in (*runs, final)]
+        (read,) = found.comparisons.values()
+        assert read.to_json() == comparison.to_json()
+    assert lines == [f"elsewhere/gone of {folder} is missing; only its row is shown"] * 2
+
+
+def test_what_has_no_result_is_skipped_with_a_line(make_run, tmp_path):
+    for name in ("unfinished", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "unfinished" / "config.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("")
+    lines: list[str] = []
+    found = find_results(
+        [tmp_path / "unfinished", make_run(), tmp_path / "other", tmp_path / "notes.txt"], lines.append
+    )
+    assert len(found.runs) == 1
+    assert lines == [
+        f"{tmp_path}/unfinished has not finished (result.json is missing); run its command again; skipped",
+        f"{tmp_path}/other is not a run, comparison or tuning folder; skipped",
+        f"{tmp_path}/notes.txt is not a result; skipped",
+    ]

@@ -3,9 +3,9 @@ import re
 import xml.etree.ElementTree as ET
 
 from hpn.metrics import summarize
-from hpn.report import render_page
 from hpn.report.studies import find_studies, sensitivity_block
 
+LABELS = ("AM", "FM", "ARS", "AAA", "BWT", "balanced AM")
 BASE = {"preset": "paper", "num_extractors": 22, "dim": 16, "alpha": 1.0, "beta": 1.0, "use_cls": True}
 
 
@@ -28,13 +28,13 @@ def test_three_runs_over_one_setting_are_a_sweep(make_result):
     runs = _runs(make_result, [{"dim": dim} for dim in (16, 2, 4)])
     (study,) = find_studies(runs)
     assert (study.method, study.names) == ("hpn", ("dim",))
-    assert _heads(sensitivity_block(runs)) == ["AM by dim, hpn", "FM by dim, hpn"]
+    assert _heads(sensitivity_block(runs)) == [f"{label} by dim, hpn" for label in LABELS]
 
 
 def test_two_runs_or_two_methods_are_none(make_result):
     assert sensitivity_block(_runs(make_result, [{"dim": 2}, {"dim": 4}])) == ""
     runs = _runs(make_result, [{"dim": 2}, {"dim": 4}, {"dim": 8}])
-    runs[2] = {**runs[2], "backbone": "gcn"}
+    runs[2] = runs[2].model_copy(update={"backbone": "gcn"})
     assert find_studies(runs) == []
 
 
@@ -48,7 +48,7 @@ def test_runs_that_differ_in_more_do_not_join(make_result):
     changes = [{"dim": 2}, {"dim": 4}, {"dim": 8}, {"dim": 16, "preset": "best"}]
     (study,) = find_studies(_runs(make_result, changes))
     ((_, runs),) = study.lines
-    assert [run["params"]["dim"] for run in runs] == [2, 4, 8]
+    assert [run.params["dim"] for run in runs] == [2, 4, 8]
 
 
 def test_atomic_prototypes_are_drawn_where_there_are_any(make_result):
@@ -58,8 +58,10 @@ def test_atomic_prototypes_are_drawn_where_there_are_any(make_result):
 
 
 def test_forgetting_that_was_not_measured_is_not_drawn(make_result):
-    runs = _runs(make_result, [{"dim": dim} for dim in (2, 4, 8)], fm=None)
-    assert _heads(sensitivity_block(runs)) == ["AM by dim, hpn"]
+    runs = _runs(make_result, [{"dim": dim} for dim in (2, 4, 8)], fm=None, ars=None)
+    assert _heads(sensitivity_block(runs)) == [
+        f"{label} by dim, hpn" for label in ("AM", "AAA", "balanced AM")
+    ]
 
 
 def test_a_wide_setting_is_drawn_by_its_logarithm(make_result):
@@ -75,7 +77,7 @@ def test_a_grid_of_two_settings_is_a_heat_map(make_result):
     (study,) = find_studies(runs)
     assert study.names == ("num_extractors", "dim")
     block = sensitivity_block(runs)
-    assert _heads(block) == ["AM by num_extractors and dim, hpn", "FM by num_extractors and dim, hpn"]
+    assert _heads(block) == [f"{label} by num_extractors and dim, hpn" for label in LABELS]
     assert "num_extractors 16, dim 2: 81.0 ± 1.4 %" in block
     assert "num_extractors 16, dim 8: no value" in block
     assert "num_extractors 4, dim 8: −10.5 ± 0.0 points" in block
@@ -104,19 +106,18 @@ def test_lines_over_one_setting_share_a_chart_and_are_named(make_result):
 
 def test_lines_whose_names_would_agree_stay_apart(make_result):
     changes = [{"dim": d, "lr": lr} for lr in (0.12345671, 0.12345672) for d in (2, 4, 8)]
-    for run in (runs := _runs(make_result, changes)):
-        run["params"]["preset"] = str(run["params"]["lr"])  # no grid: two settings differ with it
-    (study,) = find_studies(runs)
+    changes = [{**change, "preset": str(change["lr"])} for change in changes]  # no grid: two settings differ
+    (study,) = find_studies(_runs(make_result, changes))
     assert len(study.lines) == 2
 
 
-def test_the_page_shows_the_block_in_its_group(parse_page, make_result):
+def test_the_page_shows_the_block_in_its_group(parse_page, make_result, render):
     runs = _runs(make_result, [{"dim": dim} for dim in (2, 4, 8)])
-    page = parse_page(render_page([*runs, make_result()]))
+    page = parse_page(render([*runs, make_result()]))
     text = "".join(page.text)
     assert text.count("Sensitivity") == 1
     assert "hpn (dim 2)" in text
-    assert "Sensitivity" not in "".join(parse_page(render_page([make_result()])).text)
+    assert "Sensitivity" not in "".join(parse_page(render([make_result()])).text)
 
 
 def test_every_drawing_is_well_formed_whatever_the_names(make_result, hostile):
@@ -126,7 +127,7 @@ def test_every_drawing_is_well_formed_whatever_the_names(make_result, hostile):
     for settings in (sweep, grid):
         runs = [make_result(params=params, am=score) for params, score in zip(settings, am, strict=True)]
         drawings = _drawings(sensitivity_block(runs))
-        assert len(drawings) == 2
+        assert len(drawings) == len(LABELS)
         assert all(
             not element.tag.endswith(("script", "img")) for root in drawings for element in root.iter()
         )

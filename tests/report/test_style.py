@@ -2,12 +2,11 @@ import base64
 import hashlib
 import re
 
-from hpn.report import render_page
 from hpn.report.style import page_css
 
 
-def test_policy_names_the_hashes_of_what_the_page_holds(make_result):
-    text = render_page([make_result()])
+def test_policy_names_the_hashes_of_what_the_page_holds(make_result, render):
+    text = render([make_result()])
     for element in ("style", "script"):
         (body,) = re.findall(f"<{element}>(.*?)</{element}>", text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()

@@ -1,5 +1,8 @@
 import pytest
 
+from hpn.experiment.run.result import Views
+from hpn.metrics import summarize
+from hpn.report import Run
 from hpn.report.wording import explanation, headline, lead, setting, terms
 
 
@@ -27,13 +30,24 @@ def test_headline_names_few_data_sets_and_counts_many(make_result):
     assert headline(results) == "Continual learning on 4 data sets"
 
 
-def test_lead_warns_of_different_settings(make_result):
-    assert "2 settings" in lead([make_result()] * 3, 2)
-    assert "settings" not in lead([make_result()] * 3, 1)
+def test_lead_warns_of_different_settings():
+    assert "2 settings" in lead(3, 2)
+    assert "settings" not in lead(3, 1)
 
 
 def test_only_what_is_shown_is_explained(make_result):
-    names = [name for name, _ in terms([make_result()])]
+    names = [name for name, _ in terms([Run(make_result())])]
     assert not {"Stored", "Bound", "t-SNE"} & set(names)
-    full = make_result(growth=[{}], bounds={"atomic": 3}, views={"seeds": [0], "views": [[]]})
-    assert [name for name, _ in terms([make_result(), full])] == [*names, "Stored", "Bound", "t-SNE"]
+    grown = [{"parameters": 1, "stored": 2}] * 3
+    full = Run(make_result(growth=grown, bounds={"atomic": 3}), Views(seeds=[0], views=[[]]))
+    assert [name for name, _ in terms([Run(make_result()), full])] == [*names, "Stored", "Bound", "t-SNE"]
+
+
+def test_metrics_are_explained_with_their_unit_and_direction(make_result):
+    said = dict(terms([Run(make_result(intransigence=summarize([1.0])))]))
+    assert said["AM"] == "Average accuracy after the last task (in per cent). Higher is better."
+    assert said["intransigence"].endswith("(in points). Lower is better.")
+
+
+def test_a_stream_by_time_has_steps(make_time_result):
+    assert setting(make_time_result())[-2:] == ["stream: time", "3 steps"]

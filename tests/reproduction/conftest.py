@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hpn.metrics import accuracy_mean, average_retaining, forgetting_mean, summarize
+from hpn.metrics import METRICS, Measured, summarize
 from hpn.reproduction.experiments import EXPERIMENTS
 from hpn.reproduction.page_parts import Page
 
@@ -41,18 +41,17 @@ def build_case(
         [[level - loss * (i - j) - j + 0.4 * seed * (j + 1) for j in range(i + 1)] for i in range(num_tasks)]
         for seed in range(num_seeds)
     ]
-    forgets = method != "joint" and num_tasks > 1
+    forgets = method != "joint"
     hpn = method == "hpn"
     prototypes = {name: 4.0 * (k + 1) for k, name in enumerate(LEVELS)}
     case = {
         "case": dict(label),
         "method": method,
         "backbone": backbone,
-        "am": summarize([accuracy_mean(matrix) for matrix in matrices]),
-        "fm": summarize([forgetting_mean(matrix) for matrix in matrices]) if forgets else None,
-        "ars": summarize([100 * (average_retaining(matrix) or 0) for matrix in matrices])
-        if forgets
-        else None,
+        **{
+            name: summarize([METRICS[name](Measured(matrix, forgets=forgets)) for matrix in matrices])
+            for name in ("am", "fm", "ars")
+        },
         "matrices": matrices,
         "parameters": 1234.5,
         "stored": 98765.0,

@@ -12,6 +12,7 @@ from hpn.metrics import summarize
 from hpn.reproduction import claims
 from hpn.reproduction.claims import CLAIMS, ClaimResult
 from hpn.reproduction.experiments import EXPERIMENTS
+from hpn.reproduction.results import Content
 
 Case = dict[str, Any]
 Section = dict[str, Any]
@@ -45,6 +46,7 @@ def case(label: dict[str, Any], am: float = 90.0, shifts: Sequence[float] = SEED
         "parameter_bound": None,
         "growth": None,
         "separation": None,
+        "command": "hpn run",
         "error": None,
         **fields,
     }
@@ -63,10 +65,22 @@ def section(*cases: Case, dataset: str = "cora", num_tasks: int = 3, nodes: int 
     }
 
 
+def weigh(pages: dict[str, list[Section]]) -> list[ClaimResult]:
+    rest = {"classes": {}, "is_paper_protocol": True, "command": "hpn reproduce", "versions": {}}
+
+    def seeds(section: Section) -> list[int]:
+        return list(range(max((len(case["matrices"] or ()) for case in section["cases"]), default=0)))
+
+    contents = {
+        name: {"experiment": name, "sections": [{**one, **rest, "seeds": seeds(one)} for one in sections]}
+        for name, sections in pages.items()
+    }
+    return claims.weigh_claims({name: Content.model_validate(found) for name, found in contents.items()})
+
+
 def result(name: str, *sections: Section) -> ClaimResult:
     (claim,) = (claim for claim in CLAIMS if claim.name == name)
-    results = claims.weigh_claims({claim.experiment: {"sections": [*sections]}})
-    return next(found for found in results if found.claim is claim)
+    return next(found for found in weigh({claim.experiment: [*sections]}) if found.claim is claim)
 
 
 def failed(found: Case) -> Case:
@@ -75,7 +89,7 @@ def failed(found: Case) -> Case:
 
 
 def emptied(found: Case) -> Case:
-    kept = {key: found[key] for key in ("case", "method", "backbone")}
+    kept = {key: found[key] for key in ("case", "method", "backbone", "command")}
     return {**dict.fromkeys(found), **kept, "error": "out of memory"}
 
 
@@ -119,7 +133,7 @@ def test_gains_are_paired_by_seed(name: str, part: str, scores: dict[str, float]
     assert result(name, section(*together)).verdict == "holds"
     # The same spread, the other way round in the last case: the mean gain is the same, and not clear.
     *others, last = copy.deepcopy(together)
-    last["am"]["values"].reverse()
+    last["am"].values.reverse()
     assert result(name, section(*others, last)).verdict == "does not hold"
 
 
@@ -357,7 +371,11 @@ def test_weights_that_cannot_be_tested() -> None:
 
 def thresholds(am: Sequence[float], atomic: Sequence[float | None] = (90, 80, 70, 60, 50, 40)) -> list[Case]:
     return [
-        case({"threshold_atomic": t}, score, prototypes={"atomic": number, "node": 5})
+        case(
+            {"threshold_atomic": t},
+            score,
+            prototypes={"node": 5} if number is None else {"atomic": number, "node": 5},
+        )
         for t, score, number in zip(THRESHOLDS, am, atomic, strict=True)
     ]
 
@@ -427,9 +445,9 @@ def grown(preset: str, *, parameters: float = 2000, **most: int) -> Case:
     return case(
         learner("hpn", preset=preset),
         growth=[
-            {"parameters": 1000, "most_prototypes": first},
-            {"parameters": parameters, "most_prototypes": last},
-            {"parameters": 1500, "most_prototypes": first},
+            {"parameters": 1000, "stored": 1, "most_prototypes": first},
+            {"parameters": parameters, "stored": 1, "most_prototypes": last},
+            {"parameters": 1500, "stored": 1, "most_prototypes": first},
         ],
         bounds=BOUNDS,
         parameter_bound=2000,
@@ -550,8 +568,8 @@ FIELDS = ("am", "fm", "matrices", "parameters", "stored", "prototypes", "bounds"
 
 
 def test_every_claim_can_be_tested_and_belongs_to_an_experiment() -> None:
-    pages = {name: {"sections": [section(*cases, num_tasks=5)]} for name, cases in FULL.items()}
-    assert {found.claim.name: found.verdict for found in claims.weigh_claims(pages)} == {
+    pages = {name: [section(*cases, num_tasks=5)] for name, cases in FULL.items()}
+    assert {found.claim.name: found.verdict for found in weigh(pages)} == {
         claim.name: "holds" for claim in CLAIMS
     }
     assert {claim.experiment for claim in CLAIMS} == set(FULL) <= set(EXPERIMENTS)
@@ -571,7 +589,7 @@ def test_claims_never_raise_whatever_is_missing(data: st.DataObject) -> None:
                 kept.append(
                     emptied(found) if fate == "failed" else {**found, fate: None} if fate in FIELDS else found
                 )
-        pages[name] = {"sections": [section(*kept, num_tasks=data.draw(st.sampled_from([3, 5])))]}
-    for found in claims.weigh_claims(pages):
+        pages[name] = [section(*kept, num_tasks=5)]
+    for found in weigh(pages):
         assert found.verdict in {"holds", "does not hold", "not tested here"}
         assert all(finding.numbers for finding in found.findings)

@@ -395,7 +395,7 @@ def _only_ncm(graph: hpn.Graph) -> list[Case]:
         ({"names": "no-such"}, ConfigError, "unknown experiment"),
         ({"datasets": ["no-such"]}, DataError, "no data set or file 'no-such'"),
         ({"seeds": []}, ConfigError, "seeds must be one or more"),
-        ({"workers": 0}, ConfigError, "jobs must be at least 1"),
+        ({"workers": 0}, ConfigError, "workers must be at least 1"),
     ],
 )
 def test_a_wrong_argument_stops_it_before_anything_is_written(

@@ -1,14 +1,23 @@
 from __future__ import annotations
 
-import copy
 import re
 
 import pytest
 
+from hpn.metrics import summarize
+from hpn.reproduction import summary
 from hpn.reproduction.experiments import EXPERIMENTS
 from hpn.reproduction.page_findings import RULE
-from hpn.reproduction.summary import render_summary
-from hpn.reproduction.verdicts import NUM_DEVIATIONS, count_verdicts, is_hpn, judge_section
+from hpn.reproduction.results import Content
+from hpn.reproduction.verdicts import NUM_DEVIATIONS, count_verdicts, is_hpn, judge_all
+
+
+def parse(pages):
+    return {name: Content.model_validate(content) for name, content in pages.items()}
+
+
+def render_summary(pages, abouts):
+    return summary.render_summary(parse(pages), abouts)
 
 
 @pytest.fixture
@@ -21,9 +30,7 @@ def pages(make_content, make_section):
 
 
 def test_it_is_whole(pages, abouts, tables_of):
-    before = copy.deepcopy(pages)
     page = render_summary(pages, abouts)
-    assert pages == before
     assert render_summary(pages, abouts) == page
     assert (page.name, page.figures) == ("README", {})
     assert page.markdown.endswith("\n")
@@ -48,7 +55,7 @@ def test_experiments(pages, abouts, tables_of):
     assert table[1][2] == "cora, citeseer, actor, digits, ogbn-arxiv"
     rows = {re.match(r"\[(.+?)\]", row[0])[1]: row for row in table[1:]}
     assert rows["dynamics"][3:] == ["–"] * 3
-    judged = [one for s in pages["comparison"]["sections"] for one in judge_section("comparison", s)]
+    judged = judge_all(parse(pages))["comparison"]
     assert rows["comparison"][3:] == [str(num) for num in count_verdicts(judged).values()]
 
 
@@ -57,12 +64,7 @@ def test_counts(pages, abouts, tables_of):
     counts = {row[0]: [int(cell) for cell in row[1:]] for row in table[1:]}
     for num, *parts in counts.values():
         assert num == sum(parts) > 0
-    judged = [
-        one
-        for name, page in pages.items()
-        for section in page["sections"]
-        for one in judge_section(name, section)
-    ]
+    judged = [one for found in judge_all(parse(pages)).values() for one in found]
     assert counts["all"][0] == len(judged)
     assert counts["HPN, preset `paper`"][0] == len([one for one in judged if is_hpn(one, "paper")])
     shares = [counts[name][0] for name in counts if name != "all"]
@@ -71,12 +73,7 @@ def test_counts(pages, abouts, tables_of):
 
 def test_every_number_of_hpn_that_is_not_within(pages, abouts, tables_of):
     _, _, _, ours, others = tables_of(render_summary(pages, abouts).markdown)
-    judged = [
-        one
-        for name, page in pages.items()
-        for section in page["sections"]
-        for one in judge_section(name, section)
-    ]
+    judged = [one for found in judge_all(parse(pages)).values() for one in found]
     assert len(ours) - 1 == len([one for one in judged if is_hpn(one) and one.verdict != "within"])
     assert len(others) - 1 == len([one for one in judged if not is_hpn(one) and one.verdict == "worse"])
     assert {row[7] for row in others[1:]} == {"worse"}
@@ -115,7 +112,7 @@ def test_claims(pages, abouts, tables_of):
 def test_what_we_make_of_a_claim_that_does_not_hold(pages, abouts):
     for section in pages["ablation-levels"]["sections"]:
         for case in section["cases"]:
-            case["am"] = {"mean": 90.0, "std": 0.0, "values": [90.0] * len(section["seeds"])}
+            case["am"] = summarize([90.0] * len(section["seeds"]))
     details = render_summary(pages, abouts).markdown.partition("### The numbers")[2]
     assert "*does not hold*. Atomic prototypes alone do as well here." in details
 

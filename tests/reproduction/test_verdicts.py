@@ -6,6 +6,7 @@ import pytest
 
 from hpn.experiment.published import published_cell
 from hpn.metrics import Summary, summarize
+from hpn.reproduction.results import Section
 from hpn.reproduction.verdicts import Judged, Verdict, count_verdicts, is_hpn, judge, judge_section
 
 
@@ -28,13 +29,17 @@ def result(
         "am": around(am),
         "fm": around(fm),
         "matrices": None,
+        "command": "hpn run",
         "error": None,
         **fields,
     }
 
 
-def section(*cases: dict[str, Any], dataset: str = "cora", paper: bool = True) -> dict[str, Any]:
-    return {"dataset": dataset, "is_paper_protocol": paper, "cases": list(cases)}
+def section(*cases: dict[str, Any], dataset: str = "cora", paper: bool = True) -> Section:
+    known = {"nodes": 9, "classes": {}, "tasks": [], "seeds": [], "command": "hpn reproduce", "versions": {}}
+    return Section.model_validate(
+        {"dataset": dataset, "is_paper_protocol": paper, "cases": list(cases), **known}
+    )
 
 
 def learner(method: str, backbone: str | None = None, preset: str | None = None) -> dict[str, Any]:
@@ -128,7 +133,7 @@ def test_matrices_are_judged_entry_by_entry() -> None:
         "AM of GAT varies by 3.8 in the paper"
     )
     assert all(one.paper_std is None for one in judged)
-    assert judged[3].ours["values"] == [69.0, 73.0]
+    assert judged[3].ours.values == [69.0, 73.0]
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(0.5, "worse"), (2.0, "within")])
@@ -163,7 +168,7 @@ def test_matrices_that_cannot_be_judged(matrices: Any) -> None:
         ("comparison", section()),
     ],
 )
-def test_nothing_to_judge(experiment: str, found: dict[str, Any]) -> None:
+def test_nothing_to_judge(experiment: str, found: Section) -> None:
     assert judge_section(experiment, found) == []
 
 

@@ -30,13 +30,13 @@ def recipes(as_json: AsJson = False) -> None:
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, comparisons or tuning.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file.")] = Path("report.html"),
 ) -> None:
-    """Write one self-contained HTML file about one or more runs."""
+    """Write one self-contained HTML file about one or more runs; folders without a result are skipped."""
     from hpn.report import write_report
 
-    typer.echo(str(write_report(runs, out)))
+    typer.echo(str(write_report(runs, out, on_skip=lambda line: typer.echo(f"hpn: {line}", err=True))))
 
 
 @app.command()

@@ -24,7 +24,9 @@ DataRoot = Annotated[
     typer.Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR"),
 ]
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
-Method = Annotated[str, typer.Option(metavar="NAME", help="Learner; `hpn methods` lists them.")]
+Method = Annotated[
+    str, typer.Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")
+]
 Backbone = Annotated[str | None, typer.Option(metavar="NAME", help="gcn, gat or gin.")]
 Scenario = Annotated[str | None, typer.Option(metavar="NAME", help="task or class.")]
 Edges = Annotated[str | None, typer.Option(metavar="WHICH", help="within (a task) or seen (all so far).")]

@@ -13,7 +13,7 @@ from rich.text import Text
 from hpn.display.console import open_console
 from hpn.report.format import count
 from hpn.report.wording import plural
-from hpn.theory.memory import NO_BOUND, describe_bound
+from hpn.theory.memory import describe_bound
 
 if TYPE_CHECKING:
     from hpn.experiment.bound_check import BoundCheck
@@ -59,7 +59,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
                 cells += ["none", "–", "–"]
             else:
                 total = sum(part["prototypes"].values())
-                cells += [f"{part['threshold']:g}", describe_bound(total), describe_bound(part["bytes"])]
+                cells += [f"{part['threshold']:g}", count(total), count(part["bytes"])]
         table.add_row(str(row["dim"]), *cells)
     console.print(table)
     num, features = chosen["extractors"], chosen["features"]
@@ -156,6 +156,4 @@ def _table(*heads: str) -> Table:
 
 
 def _size(part: dict[str, Any]) -> str:
-    if part["bytes"] >= NO_BOUND:
-        return describe_bound(NO_BOUND)
     return f"{describe_bound(part['parameters'])} numbers, {describe_bound(part['bytes'])} bytes"

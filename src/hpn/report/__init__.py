@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hpn.report.growth import GrowthLine, growth_svg
     from hpn.report.heatmap import matrix_svg
     from hpn.report.html import render_page, write_report
+    from hpn.report.metrics import metrics_table
     from hpn.report.results import Run, load_run
     from hpn.report.scatter import Panel, scatter_svg
     from hpn.report.sweeps import Sweep, sweep_svg
@@ -35,6 +36,7 @@ _HOMES = {
     "growth_svg": "growth",
     "load_run": "results",
     "matrix_svg": "heatmap",
+    "metrics_table": "metrics",
     "prototypes_svg": "figures",
     "render_page": "html",
     "retaining_svg": "figures",
@@ -57,6 +59,7 @@ __all__ = [
     "growth_svg",
     "load_run",
     "matrix_svg",
+    "metrics_table",
     "prototypes_svg",
     "render_page",
     "retaining_svg",

@@ -12,8 +12,6 @@ from hpn.experiment.published import Spread
 from hpn.metrics import Metric, Summary
 
 MISSING = "–"
-NO_BOUND = "no useful bound"
-USELESS_BOUND = 10**18
 
 # What XML 1.0 cannot hold, not even as an entity: one such character makes an SVG unreadable.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -86,16 +84,6 @@ def spread(value: Summary | Spread | None, digits: int = 1, *, signed: bool = Fa
 def metric_text(metric: Metric, value: Summary | Spread | None) -> str:
     """Write the value of a metric, with its sign if it is a difference."""
     return spread(value, signed=metric.is_signed)
-
-
-def bound_text(bound: float | None) -> str:
-    """Write a bound, unless it is so large that it bounds nothing.
-
-    Example:
-        >>> bound_text(4096), bound_text(10**18), bound_text(None)
-        ('4,096', 'no useful bound', 'no useful bound')
-    """
-    return NO_BOUND if bound is None or bound >= USELESS_BOUND else count(bound)
 
 
 def count(value: float | None) -> str:

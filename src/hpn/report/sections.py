@@ -9,8 +9,9 @@ from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
 from hpn.report.cards import figure_card, plot_box, swatch_icon
 from hpn.report.figures import views_svg
-from hpn.report.format import MISSING, bound_text, count, decimal, esc, metric_text, quantity, spread
+from hpn.report.format import MISSING, count, decimal, esc, metric_text, quantity, spread
 from hpn.report.group_charts import group_charts
+from hpn.report.growth import bound_text
 from hpn.report.heatmap import MAX_ROOMY, matrix_svg
 from hpn.report.results import Run, best_value, label_results, metric_of, shown_metrics, step_noun, step_text
 from hpn.report.studies import sensitivity_block

@@ -7,15 +7,14 @@ the mean of the differences of the pairs, and its standard error theirs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from hpn.metrics import Summary, summarize
-from hpn.report.format import decimal, is_number
+from hpn.report.format import decimal
+from hpn.reproduction.results import CaseResult, Section
 
-Section = Mapping[str, Any]
-Case = Mapping[str, Any]
 Outcome = Literal["holds", "does not hold", "not tested here"]
 
 NUM_ERRORS = 2.0
@@ -41,12 +40,12 @@ class Finding:
 
 def decide(section: Section, holds: bool, numbers: str) -> Finding:
     """A finding on the data set of a section."""
-    return Finding(section["dataset"], "holds" if holds else "does not hold", numbers)
+    return Finding(section.dataset, "holds" if holds else "does not hold", numbers)
 
 
 def cannot_tell(section: Section, why: str) -> Finding:
     """A finding that tells nothing, and why."""
-    return Finding(section["dataset"], "not tested here", why)
+    return Finding(section.dataset, "not tested here", why)
 
 
 def one_seed(section: Section) -> Finding:
@@ -54,33 +53,18 @@ def one_seed(section: Section) -> Finding:
     return cannot_tell(section, "One seed cannot tell: its differences have no standard error.")
 
 
-def find_case(section: Section, **wanted: Any) -> Case | None:
-    """The first case that has all that is wanted and did not fail.
-
-    Example:
-        >>> failed = {"case": {"levels": "A"}, "method": "hpn", "error": "out of memory"}
-        >>> section = {"cases": [failed, {"case": {"levels": "AN"}, "method": "hpn", "error": None}]}
-        >>> find_case(section, method="hpn")["case"], find_case(section, levels="A")
-        ({'levels': 'AN'}, None)
-    """
-    for case in section["cases"]:
-        known = {"method": case.get("method"), "backbone": case.get("backbone"), **case["case"]}
-        if not case["error"] and all(known.get(key) == value for key, value in wanted.items()):
-            return case  # type: ignore[no-any-return]
+def find_case(section: Section, **wanted: Any) -> CaseResult | None:
+    """The first case that has all that is wanted and did not fail."""
+    for case in section.measured:
+        known = {"method": case.method, "backbone": case.backbone, **case.label}
+        if all(known.get(key) == value for key, value in wanted.items()):
+            return case
     return None
 
 
-def read(case: Case | None, metric: str) -> Summary | None:
-    """A measured number of a case, if it has one.
-
-    Example:
-        >>> read({"am": {"mean": 1.0, "std": 0.0, "values": [1.0]}, "fm": None}, "fm") is None
-        True
-    """
-    found: Summary | None = (case or {}).get(metric)
-    if not found or not found.values or not all(map(is_number, found.values)):
-        return None
-    return found
+def read(case: CaseResult | None, metric: str) -> Summary | None:
+    """A metric of a case, if it has one."""
+    return case.metrics.get(metric) if case else None
 
 
 def average(summaries: Sequence[Summary]) -> Summary | None:
@@ -113,7 +97,7 @@ def standard_error(summary: Summary) -> float:
     """Standard error of the mean over seeds.
 
     Example:
-        >>> standard_error({"mean": 0.0, "std": 3.0, "values": [0.0] * 9})
+        >>> standard_error(Summary(0.0, 3.0, [0.0] * 9))
         1.0
     """
     return summary.std / math.sqrt(len(summary.values))
@@ -128,7 +112,7 @@ def gain_text(gain: Summary) -> str:
     """Write a difference with its standard error.
 
     Example:
-        >>> gain_text({"mean": 1.25, "std": 0.3, "values": [1.0, 1.5, 1.0, 1.5]})
+        >>> gain_text(Summary(1.25, 0.3, [1.0, 1.5, 1.0, 1.5]))
         '+1.25 (standard error 0.15)'
     """
     return f"{decimal(gain.mean, 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hpn.metrics import Summary
-from hpn.report.comparison_table import row_label
-from hpn.report.format import count, decimal, is_number, spread
-from hpn.reproduction.claim_numbers import Case, Finding, Section, cannot_tell, decide, find_case, read
+from hpn.report.format import count, decimal, spread
+from hpn.report.results import method_name
+from hpn.reproduction.claim_numbers import Finding, cannot_tell, decide, find_case, read
 from hpn.reproduction.experiments import LARGE_GRAPH
+from hpn.reproduction.results import CaseResult, Section
 
 BACKBONES = ("gcn", "gat", "gin")
 RIVALS = ("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp")
@@ -38,8 +41,7 @@ def matches_joint(section: Section) -> Finding | None:
     ours = read(find_case(section, method="hpn"), "am")
     joint = {label: read(case, "am") for label, case in _cases(section, "joint").items()}
     known = {label: am for label, am in joint.items() if am}
-    nodes = section.get("nodes")
-    if ours is None or len(known) < len(joint) or not is_number(nodes) or nodes >= LARGE_GRAPH:
+    if ours is None or len(known) < len(joint) or section.nodes >= LARGE_GRAPH:
         return None
     top, best = _best(known)
     gap = ours.mean - best.mean
@@ -52,8 +54,8 @@ def matches_joint(section: Section) -> Finding | None:
 
 def memory_is_bounded(section: Section) -> Finding | None:
     """Whether no HPN ever has more prototypes of a level, or more parameters, than its bound."""
-    cases = [case for case in section["cases"] if case.get("method") == "hpn" and not case["error"]]
-    found = {case["case"].get("preset"): most for case in cases if (most := _most_held(case))}
+    cases = [case for case in section.measured if case.method == "hpn"]
+    found = {case.preset: most for case in cases if (most := _most_held(case))}
     if not found:
         return None
     texts = [
@@ -64,36 +66,40 @@ def memory_is_bounded(section: Section) -> Finding | None:
     return decide(section, holds, f"The most after any task, of the bound: {'; '.join(texts)}.")
 
 
-def _most_held(case: Case) -> list[tuple[str, float, float]]:
+def _most_held(case: CaseResult) -> list[tuple[str, float, float]]:
     """What is held, the most of it after any task, and its bound; nothing if a number is missing.
 
     Parameters are left out where they have no bound.
     """
-    growth, bounds, limit = (case.get(key) for key in ("growth", "bounds", "parameter_bound"))
-    if not growth or not bounds:
+    if not case.growth or not case.bounds:
         return []
-    held = [] if limit is None else [("parameters", [entry["parameters"] for entry in growth], limit)]
-    for level, bound in bounds.items():
-        counts = [(entry["most_prototypes"] or {}).get(level) for entry in growth]
+    held: list[tuple[str, list[float | None], float | None]] = []
+    if case.parameter_bound is not None:
+        held.append(("parameters", [entry.parameters for entry in case.growth], case.parameter_bound))
+    for level, bound in case.bounds.items():
+        counts = [(entry.most_prototypes or {}).get(level) for entry in case.growth]
         held.append((f"{level} prototypes", counts, bound))
-    if any(value is None for _, values, bound in held for value in [*values, bound]):
-        return []
-    return [(what, max(values), bound) for what, values, bound in held]
+    most = [
+        (what, max(value for value in values if value is not None), bound)
+        for what, values, bound in held
+        if bound is not None and None not in values
+    ]
+    return most if len(most) == len(held) else []
 
 
 def keeps_less(section: Section) -> Finding | None:
     """Whether HPN keeps fewer numbers than most rivals; those without a result may leave it open."""
-    ours = find_case(section, method="hpn") or {}
+    ours = find_case(section, method="hpn")
     rivals = _cases(section, *RIVALS)
     stored = {
-        label: value for label, case in rivals.items() if is_number(value := (case or {}).get("stored"))
+        label: case.stored for label, case in rivals.items() if case is not None and case.stored is not None
     }
-    if not stored or not is_number(ours.get("stored")):
+    if not stored or ours is None or ours.stored is None:
         return None
-    num_heavier = sum(value > ours["stored"] for value in stored.values())
+    num_heavier = sum(value > ours.stored for value in stored.values())
     least = min(stored, key=lambda label: stored[label])
     numbers = (
-        f"Numbers kept: hpn {count(ours['stored'])}, more in {num_heavier} of {len(rivals)} rivals, "
+        f"Numbers kept: hpn {count(ours.stored)}, more in {num_heavier} of {len(rivals)} rivals, "
         f"the least {count(stored[least])} in {least}{_parameters(ours, rivals)}."
     )
     num_missing = len(rivals) - len(stored)
@@ -104,24 +110,25 @@ def keeps_less(section: Section) -> Finding | None:
     return decide(section, num_heavier > len(rivals) / 2, numbers)
 
 
-def _parameters(ours: Case, rivals: dict[str, Case | None]) -> str:
+def _parameters(ours: CaseResult, rivals: Mapping[str, CaseResult | None]) -> str:
     known = {
-        label: case["parameters"]
+        label: case.parameters
         for label, case in rivals.items()
-        if case and is_number(case.get("parameters"))
+        if case is not None and case.parameters is not None
     }
     if not known:
         return ""
     least = min(known, key=lambda label: known[label])
-    return (
-        f"; parameters alone: hpn {count(ours.get('parameters'))}, the least {count(known[least])} in {least}"
-    )
+    return f"; parameters alone: hpn {count(ours.parameters)}, the least {count(known[least])} in {least}"
 
 
-def _cases(section: Section, *methods: str) -> dict[str, Case | None]:
+def _cases(section: Section, *methods: str) -> dict[str, CaseResult | None]:
     """Every backbone of the methods by label, ``None`` if there is no result."""
-    names = [{"method": method, "backbone": backbone} for method in methods for backbone in BACKBONES]
-    return {row_label(name): find_case(section, **name) for name in names}
+    return {
+        method_name(method, backbone): find_case(section, method=method, backbone=backbone)
+        for method in methods
+        for backbone in BACKBONES
+    }
 
 
 def _best(known: dict[str, Summary]) -> tuple[str, Summary]:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hpn.metrics import Summary
+from hpn.metrics import METRICS, Summary
 from hpn.report.format import count, decimal, is_number, spread
-from hpn.reproduction.claim_numbers import Case, Finding, Section, average, decide, read
+from hpn.reproduction.claim_numbers import Finding, average, decide, read
+from hpn.reproduction.results import CaseResult, Section
 
 MOST_RANGE = 2.0
 FEWEST_POINTS = 3
@@ -40,7 +41,7 @@ class _Effect(NamedTuple):
     most: Summary
 
 
-def _effect(cases: Mapping[tuple[float, ...], Case], metric: str) -> _Effect | None:
+def _effect(cases: Mapping[tuple[float, ...], CaseResult], metric: str) -> _Effect | None:
     """``None`` unless the grid is full, with at least two rows and columns."""
     rows, columns = {key[0] for key in cases}, {key[1] for key in cases}
     scores = {key: read(case, metric) for key, case in cases.items()}
@@ -127,7 +128,7 @@ def prototypes_fall(section: Section) -> Finding | None:
     from scipy.stats import spearmanr
 
     line = dict(sorted(_thresholds(section).items()))
-    found = [(case.get("prototypes") or {}).get("atomic") for case in line.values()]
+    found = [(case.prototypes or {}).get("atomic") for case in line.values()]
     counts = [number for number in found if is_number(number)]
     if len(counts) < FEWEST_POINTS or len(counts) < len(line):
         return None
@@ -140,19 +141,19 @@ def prototypes_fall(section: Section) -> Finding | None:
     return decide(section, rank <= FALLING, numbers)
 
 
-def _thresholds(section: Section) -> dict[float, Case]:
+def _thresholds(section: Section) -> dict[float, CaseResult]:
     return {key[0]: case for key, case in _sweep(section, "threshold_atomic").items()}
 
 
-def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], Case]:
+def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], CaseResult]:
     """Cases by the values of hyper-parameters; none if one of them failed."""
-    cases = [case for case in section["cases"] if all(is_number(case["case"].get(name)) for name in names)]
-    if any(case["error"] for case in cases):
+    cases = [case for case in section.cases if all(is_number(case.label.get(name)) for name in names)]
+    if any(case.error for case in cases):
         return {}
-    return {tuple(case["case"][name] for name in names): case for case in cases}
+    return {tuple(case.label[name] for name in names): case for case in cases}
 
 
-def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, str] | None:
+def _range(line: Mapping[float, CaseResult], metric: str, name: str) -> tuple[float, str] | None:
     """How far apart the means along a sweep lie, in number and words; ``None`` if a point is missing."""
     scores = {value: read(case, metric) for value, case in line.items()}
     known = {value: score for value, score in scores.items() if score}
@@ -160,7 +161,7 @@ def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, s
         return None
     (least, low), (most, high) = (choose(known.items(), key=_by_mean) for choose in (min, max))
     width = high.mean - low.mean
-    signed = metric == "fm"
+    signed = METRICS[metric].is_signed
     text = (
         f"ranges over {decimal(width, 2)} points, from {spread(low, signed=signed)} at {name} = {least:g} "
         f"to {spread(high, signed=signed)} at {most:g}"
@@ -168,7 +169,7 @@ def _range(line: Mapping[float, Case], metric: str, name: str) -> tuple[float, s
     return width, text
 
 
-def _forgetting_range(line: Mapping[float, Case], name: str) -> str:
+def _forgetting_range(line: Mapping[float, CaseResult], name: str) -> str:
     found = _range(line, "fm", name)
     if found is None:
         return ""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpn.metrics import Summary, average_retainings, summarize
+from hpn.metrics import METRICS, Summary
 from hpn.report.format import decimal, spread
 from hpn.reproduction.claim_numbers import (
-    Case,
     Finding,
-    Section,
     decide,
     difference,
     find_case,
@@ -18,6 +16,7 @@ from hpn.reproduction.claim_numbers import (
     one_seed,
     read,
 )
+from hpn.reproduction.results import CaseResult, Section
 
 LEVEL_STEPS = (("A", "AN"), ("AN", "ANC"))
 LOSS_STEPS = (
@@ -76,7 +75,7 @@ def retains_where_twp_forgets(section: Section) -> Finding | None:
     if len(gain.values) < 2:
         return one_seed(section)
     numbers = (
-        f"ARS after task 2 and after task {len(section['tasks'])}: "
+        f"ARS after task 2 and after task {len(section.tasks)}: "
         f"hpn {spread(ours[0])} and {spread(ours[-1])}, a change of {spread(change, signed=True)}; "
         f"twp · gat {spread(rival[0])} and {spread(rival[-1])}, a change of "
         f"{spread(rival_change, signed=True)}; hpn − twp · gat {gain_text(gain)}."
@@ -95,47 +94,35 @@ def twp_retains_more(section: Section) -> Finding | None:
     if len(gain.values) < 2:
         return one_seed(section)
     numbers = (
-        f"ARS after task {len(section['tasks'])}: finetune · gat {spread(plain[-1])}, "
+        f"ARS after task {len(section.tasks)}: finetune · gat {spread(plain[-1])}, "
         f"twp · gat {spread(twp[-1])}, difference {gain_text(gain)}."
     )
     return decide(section, is_clear(gain), numbers)
 
 
-def _retained(section: Section, case: Case | None) -> list[Summary] | None:
+def _retained(section: Section, case: CaseResult | None) -> list[Summary] | None:
     """ARS after each task from the second on, in per cent; ``None`` for a short stream."""
-    matrices = (case or {}).get("matrices")
-    if not matrices or len(section["tasks"]) < LONG_STREAM:
+    if case is None or not case.matrices or len(section.tasks) < LONG_STREAM:
         return None
-    scores = [
-        [100 * share for share in average_retainings(matrix) if share is not None] for matrix in matrices
-    ]
-    summaries = [summarize(values) for values in zip(*scores, strict=True)]
-    return [summary for summary in summaries if summary is not None] or None
+    return [ars for ars in section.result(case).curve(METRICS["ars"]) if ars is not None] or None
 
 
 def stays_separated(section: Section) -> Finding | None:
     """Whether test nodes still lie among their own class after the last task."""
-    separation = (find_case(section, method="hpn") or {}).get("separation")
-    if not separation or separation[-1]["after"] != len(section["tasks"]) - 1:
+    case = find_case(section, method="hpn")
+    steps = (case and case.separation) or []
+    if not steps or steps[-1].after != len(section.tasks) - 1:
         return None
-    pairs = [(read(entry, "neighbors"), read(entry, "silhouette")) for entry in separation]
-    known = [(neighbors, silhouette) for neighbors, silhouette in pairs if neighbors and silhouette]
-    if len(known) < len(pairs):
+    known = [(step.neighbors, step.silhouette) for step in steps if step.neighbors and step.silhouette]
+    if len(known) < len(steps):
         return None
     texts = [
-        f"{spread(neighbors)} % and {_fine(silhouette)} after task {entry['after'] + 1}"
-        for entry, (neighbors, silhouette) in zip(separation, known, strict=True)
+        f"{spread(neighbors)} % and {spread(silhouette, 2)} after task {step.after + 1}"
+        for step, (neighbors, silhouette) in zip(steps, known, strict=True)
     ]
     neighbors, silhouette = known[-1]
     holds = neighbors.mean >= MOST_NEIGHBORS and silhouette.mean > 0
     numbers = f"Nodes among their own class and silhouette: {', '.join(texts)}."
-    within = read(separation[-1], "neighbors_within")
-    if within:
+    if within := steps[-1].neighbors_within:
         numbers += f" With others of their own task only, {spread(within)} % after the last."
     return decide(section, holds, numbers)
-
-
-def _fine(summary: Summary) -> str:
-    """Mean ± standard deviation with two digits."""
-    mean = decimal(summary.mean, 2)
-    return mean if len(summary.values) < 2 else f"{mean} ± {decimal(summary.std, 2)}"

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from hpn.report.format import decimal
 from hpn.reproduction import claim_rivals as rivals
 from hpn.reproduction import claim_sweeps as sweeps
 from hpn.reproduction import claim_tests as parts
-from hpn.reproduction.claim_numbers import Finding, Section
+from hpn.reproduction.claim_numbers import Finding
 from hpn.reproduction.experiments import LARGE_GRAPH
+from hpn.reproduction.results import Content, Section
 
 __all__ = ["CLAIMS", "Claim", "ClaimResult", "ClaimVerdict", "Finding", "weigh_claims"]
 
@@ -192,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def weigh_claims(pages: Mapping[str, Mapping[str, Any]]) -> list[ClaimResult]:
+def weigh_claims(pages: Mapping[str, Content]) -> list[ClaimResult]:
     """Test every claim on all data sets that there are results for.
 
     Args:
@@ -202,7 +203,10 @@ def weigh_claims(pages: Mapping[str, Mapping[str, Any]]) -> list[ClaimResult]:
         >>> {result.verdict for result in weigh_claims({})}
         {'not tested here'}
     """
-    return [_test(claim, pages.get(claim.experiment, {}).get("sections", [])) for claim in CLAIMS]
+    return [
+        _test(claim, pages[claim.experiment].sections if claim.experiment in pages else [])
+        for claim in CLAIMS
+    ]
 
 
 def _test(claim: Claim, sections: list[Section]) -> ClaimResult:
@@ -225,14 +229,10 @@ def _findings(claim: Claim, section: Section) -> Iterator[Finding]:
 
 def _with_preset(section: Section, preset: str) -> Section:
     """The section without the cases of other presets; methods that have none stay."""
-    return {**section, "cases": [case for case in section["cases"] if _preset(case) in {preset, None}]}
+    cases = [case for case in section.cases if case.preset in {preset, None}]
+    return section.model_copy(update={"cases": cases})
 
 
 def _other_presets(section: Section) -> list[str]:
-    presets = dict.fromkeys(_preset(case) for case in section["cases"])
-    return [preset for preset in presets if preset not in {PRESET, None}]
-
-
-def _preset(case: Mapping[str, Any]) -> str | None:
-    found: str | None = case["case"].get("preset")
-    return found
+    presets = dict.fromkeys(case.preset for case in section.cases)
+    return [preset for preset in presets if preset is not None and preset != PRESET]

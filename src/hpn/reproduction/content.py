@@ -12,43 +12,42 @@ from hpn.errors import ConfigError, DataError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.published import published_cell
 from hpn.experiment.run.config import seed_words
-from hpn.experiment.run.folder import VIEWS, read_json, write_atomic
-from hpn.metrics import summarize
+from hpn.experiment.run.folder import VIEWS, write_atomic
+from hpn.experiment.run.result import View, Views, parse_result, read_object
+from hpn.metrics import METRICS, summarize
 from hpn.reproduction.experiments import EXPERIMENTS, Case
 from hpn.reproduction.plan import PlannedSection
+from hpn.reproduction.results import SCHEMA, Again, CaseResult, Content, Section, Separation
 
-SCHEMA = 1
 DIGITS = 4
 
-SEPARATIONS = ("silhouette", "neighbors", "neighbors_within")
-
-Content = dict[str, Any]
-
 _MEASURED = (
-    *("am", "fm", "ars", "matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
+    *("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
     *("growth", "params"),
 )
 
 
-def make_section(planned: PlannedSection) -> Content:
+def make_section(planned: PlannedSection) -> Section:
     """What an experiment measured on one data set."""
-    return {**_head(planned), "cases": [_case(case, run, planned.dataset) for case, run in planned.cases]}
+    cases = [_case(case, run, planned.dataset) for case, run in planned.cases]
+    return _head(planned).model_copy(update={"cases": cases})
 
 
-def _head(planned: PlannedSection) -> Content:
+def _head(planned: PlannedSection) -> Section:
     """All that is known of a section before anything has run."""
     first = planned.cases[0][1]
     config = first.config
-    return {
-        "dataset": _name(planned.dataset),
-        "nodes": planned.graph.num_nodes,
-        "classes": {str(c): planned.graph.class_names[c] for task in config.tasks for c in task},
-        "tasks": [list(task) for task in config.tasks],
-        "seeds": list(first.seeds),
-        "is_paper_protocol": published_cell(planned.dataset, "hpn", None) is not None,
-        "command": _command(planned, first.seeds),
-        "versions": config.versions,
-    }
+    return Section(
+        dataset=Path(planned.dataset).stem,
+        nodes=planned.graph.num_nodes,
+        classes={str(c): planned.graph.class_names[c] for task in config.tasks for c in task},
+        tasks=[list(task) for task in config.tasks],
+        seeds=list(first.seeds),
+        is_paper_protocol=published_cell(planned.dataset, "hpn", None) is not None,
+        command=_command(planned, first.seeds),
+        versions=config.versions,
+        cases=[],
+    )
 
 
 def check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
@@ -59,15 +58,15 @@ def check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSe
     """
     for planned in sections:
         name, head = planned.experiment.name, _head(planned)
-        place = f"{name} on {head['dataset']}"
-        kept = contents.get(name, {"sections": []})["sections"]
-        section = next((section for section in kept if section["dataset"] == head["dataset"]), None)
+        place = f"{name} on {head.dataset}"
+        kept = contents[name].sections if name in contents else []
+        section = next((section for section in kept if section.dataset == head.dataset), None)
         if section is None:
             raise ConfigError(f"{place} is on no page yet; run it without --only first")
-        if section["seeds"] != head["seeds"]:
-            there, asked = (", ".join(map(str, seeds)) for seeds in (section["seeds"], head["seeds"]))
+        if section.seeds != head.seeds:
+            there, asked = (", ".join(map(str, seeds)) for seeds in (section.seeds, head.seeds))
             raise ConfigError(f"{place} has seeds {there} on its page, not {asked}; --only needs the same")
-        if any(section[key] != head[key] for key in ("nodes", "classes", "tasks")):
+        if any(getattr(section, key) != getattr(head, key) for key in ("nodes", "classes", "tasks")):
             raise ConfigError(f"{place} has other nodes or tasks on its page; run it without --only")
 
 
@@ -79,19 +78,18 @@ def read_contents(folder: Path) -> dict[str, Content]:
     """
     found = {}
     for name in EXPERIMENTS:
-        content = read_json(folder / f"{name}.json")
-        if content is None:
+        file = folder / f"{name}.json"
+        if not file.exists():
             continue
-        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-            raise DataError(
-                f"{folder / name}.json is not what this version writes; move it away, or choose another --out"
-            )
-        found[name] = content
+        content = read_object(file)
+        if content.get("schema") != SCHEMA:
+            raise DataError(f"{file} is not what this version writes; move it away, or choose another --out")
+        found[name] = parse_result(Content, content, file)
     return found
 
 
 def add_sections(
-    content: Content | None, name: str, sections: Sequence[Content], *, rows_only: bool = False
+    content: Content | None, name: str, sections: Sequence[Section], *, rows_only: bool = False
 ) -> Content:
     """Put sections into what is there: those of the same data set are replaced, others stay.
 
@@ -101,61 +99,63 @@ def add_sections(
         sections: What was run.
         rows_only: Replace single rows, those of the same label, and keep the other rows of a section.
     """
-    kept = {section["dataset"]: section for section in (content or {}).get("sections", [])}
+    kept = {section.dataset: section for section in (content.sections if content else [])}
     for section in sections:
-        old = kept.get(section["dataset"])
-        kept[section["dataset"]] = _with_rows(old, section) if rows_only and old else section
-    return {"schema": SCHEMA, "experiment": name, "sections": list(kept.values())}
+        old = kept.get(section.dataset)
+        kept[section.dataset] = _with_rows(old, section) if rows_only and old else section
+    return Content(experiment=name, sections=list(kept.values()))
 
 
-def _with_rows(section: Content, rerun: Content) -> Content:
-    """A section with rows of a later call, each of which tells how it was run."""
-    again = {key: rerun[key] for key in ("command", "versions")}
-    cases = {_compact(case["case"]): case for case in section["cases"]}
-    cases |= {_compact(case["case"]): {**case, "again": again} for case in rerun["cases"]}
-    return {**section, "cases": list(cases.values())}
+def _with_rows(section: Section, rerun: Section) -> Section:
+    """A section with rows of a later call, each of which states how it was run."""
+    again = Again(command=rerun.command, versions=rerun.versions)
+    cases = {_compact(case.label): case for case in section.cases}
+    cases |= {_compact(case.label): case.model_copy(update={"again": again}) for case in rerun.cases}
+    return section.model_copy(update={"cases": list(cases.values())})
 
 
 def write_content(folder: Path, content: Content) -> None:
-    """Write the JSON of an experiment, one line a case."""
+    """Write the JSON of an experiment, one line per case."""
     parts = []
-    for section in content["sections"]:
-        head = {key: value for key, value in section.items() if key != "cases"}
-        cases = ",\n".join(_compact(case) for case in section["cases"])
+    for section in content.sections:
+        head = section.model_dump(mode="json", exclude={"cases"})
+        cases = ",\n".join(_compact(case.to_json()) for case in section.cases)
         parts.append(f'{_compact(head)[:-1]},"cases":[\n{cases}\n]}}')
-    start = _compact({"schema": content["schema"], "experiment": content["experiment"]})[:-1]
+    start = _compact({"schema": content.version, "experiment": content.experiment})[:-1]
     text = f'{start},"sections":[\n{",".join(parts)}\n]}}\n'
-    write_atomic(folder / f"{content['experiment']}.json", text.encode())
+    write_atomic(folder / f"{content.experiment}.json", text.encode())
 
 
-def _case(case: Case, run: CellRun, dataset: str) -> Content:
-    result: Mapping[str, Any] = run.result or {}
-    seconds = result.get("seconds")
-    views = read_json(run.folder / VIEWS)["views"] if case.views and run.result else None
-    # A path says nothing to readers elsewhere; the name of the file does.
+def _case(case: Case, run: CellRun, dataset: str) -> CaseResult:
+    result, views = run.result, None
+    if case.views and result is not None:
+        views = parse_result(Views, read_object(run.folder / VIEWS), run.folder / VIEWS).views
+    seconds = result.seconds if result is not None else None
+    content = {} if result is None else result.to_json()
+    # A path means nothing to readers elsewhere; the name of the file does.
     command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
     record = {
         "case": dict(case.label),
         "method": run.config.method,
         "backbone": run.config.backbone,
-        **{key: result.get(key) for key in _MEASURED},
-        "seconds": {part: seconds[part] / len(run.seeds) for part in ("fit", "predict")} if seconds else None,
-        "views": views[0] if views else None,
-        "separation": _separation(views) if views else None,
+        **{name: content.get(name) for name in (*METRICS, *_MEASURED)},
+        "seconds": seconds
+        and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
+        "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
+        "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,
         "command": command,
         "error": run.error,
     }
-    rounded: Content = _rounded(record)
-    return rounded
+    return CaseResult.model_validate(_rounded(record))
 
 
-def _separation(views: Sequence[Sequence[Mapping[str, Any]]]) -> list[Content]:
+def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
     """How far classes are apart after each task, over seeds."""
+    names = ("silhouette", "neighbors", "neighbors_within")
     return [
-        {
-            "after": step[0]["after"],
-            **{name: summarize([view[name] for view in step]) for name in SEPARATIONS},
-        }
+        Separation(
+            after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names}
+        )
         for step in zip(*views, strict=True)
     ]
 
@@ -164,10 +164,6 @@ def _command(planned: PlannedSection, seeds: Sequence[int]) -> str:
     words = ["hpn", "reproduce", planned.experiment.name, "--datasets", Path(planned.dataset).name]
     words += seed_words(seeds)
     return shlex.join([*words, "--only", planned.only] if planned.only else words)
-
-
-def _name(dataset: str) -> str:
-    return Path(dataset).stem
 
 
 def _compact(value: Any) -> str:

@@ -13,7 +13,6 @@ from hpn.experiment.run.folder import make_folder, write_atomic
 from hpn.experiment.watch import Watcher
 from hpn.reproduction.claims import weigh_claims
 from hpn.reproduction.content import (
-    Content,
     add_sections,
     check_rows_fit,
     make_section,
@@ -23,10 +22,10 @@ from hpn.reproduction.content import (
 from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 from hpn.reproduction.pages import Page, render_page
 from hpn.reproduction.plan import make_plan
+from hpn.reproduction.results import SCHEMA, Content
 from hpn.reproduction.summary import render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
-SCHEMA = 1
 OUT = Path("docs/reproduction")
 
 

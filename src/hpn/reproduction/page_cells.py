@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from hpn.experiment.published import Cell, Spread, published_ablation, published_cell
-from hpn.metrics import Summary
-from hpn.report.comparison_table import row_label
-from hpn.report.format import MISSING, decimal, plain_markdown, spread
+from hpn.experiment.published import Spread
+from hpn.metrics import METRICS
+from hpn.report.format import MISSING, decimal, metric_text, plain_markdown, spread
+from hpn.report.results import method_name
 from hpn.report.scales import plain
-from hpn.reproduction.verdicts import Judged, judge_section
-
-Section = Mapping[str, Any]
-Case = Mapping[str, Any]
-Label = Mapping[str, Any]
+from hpn.reproduction.results import CaseResult, Label, Section
+from hpn.reproduction.verdicts import Judged, judge_section, published
 
 VERDICTS = {"within": "within 2 sd", "better": "better", "worse": "worse"}
-_SIGNED = {"fm"}
 
 
 def case_label(label: Label) -> str:
-    """Name a case by what tells it apart.
+    """Name a case by what distinguishes it.
 
     Example:
         >>> case_label({"method": "ewc", "backbone": "gat", "preset": None})
@@ -39,29 +33,23 @@ def case_label(label: Label) -> str:
     if "num_extractors" in label:
         noun = "extractor" if label["num_extractors"] == 1 else "extractors"
         return f"{label['num_extractors']} {noun}, dimension {label['dim']}"
-    name = (
-        label.get("levels") or label.get("losses") or row_label({"method": "hpn", "backbone": None, **label})
-    )
+    method = method_name(label.get("method", "hpn"), label.get("backbone"))
+    name = label.get("levels") or label.get("losses") or method
     return f"{name} ({label['preset']})" if label.get("preset") else str(name)
 
 
-def safe_label(case: Case) -> str:
+def safe_label(case: CaseResult) -> str:
     """The name of a case, in Markdown."""
-    return plain_markdown(case_label(case["case"]))
+    return plain_markdown(case_label(case.label))
 
 
-def measured(section: Section) -> list[Case]:
-    """The cases that did not fail."""
-    return [case for case in section["cases"] if not case["error"]]
-
-
-def failure(case: Case) -> str:
+def failure(case: CaseResult) -> str:
     """What stands in place of the numbers of a case that failed, in Markdown."""
-    return f"failed: {plain_markdown(case['error'])}"
+    return f"failed: {plain_markdown(case.error)}"
 
 
 class Verdicts:
-    """The paper's numbers for the cases of a section, and what to make of ours.
+    """The paper's numbers for the cases of a section, and how ours compare.
 
     Args:
         experiment: Name of the experiment.
@@ -74,45 +62,40 @@ class Verdicts:
         self.judged = judge_section(experiment, section)
         self._by_case = {(_key(one.case), one.metric): one for one in self.judged}
 
-    def find(self, case: Case, metric: str) -> Judged | None:
+    def find(self, case: CaseResult, metric: str) -> Judged | None:
         """The verdict on a number, if the paper has one for it."""
-        return self._by_case.get((_key(case["case"]), metric))
+        return self._by_case.get((_key(case.label), metric))
 
-    def paper(self, case: Case, metric: str) -> Spread | None:
+    def paper(self, case: CaseResult, metric: str) -> Spread | None:
         """What the paper reports, also where the case failed here."""
-        cell = self._cell(case)
-        found: Spread | None = getattr(cell, metric) if cell else None
+        found: Spread | None = getattr(published(self.experiment, self.section, case), metric, None)
         return found
 
     def has_paper(self, metric: str) -> bool:
         """Whether the paper reports this of any case."""
-        return any(self.paper(case, metric) for case in self.section["cases"])
+        return any(self.paper(case, metric) for case in self.section.cases)
 
-    def _cell(self, case: Case) -> Cell | None:
-        if not self.section["is_paper_protocol"]:
-            return None
-        dataset, label = self.section["dataset"], case["case"]
-        if self.experiment == "ablation-levels":
-            return published_ablation("levels", dataset, label["levels"])
-        if self.experiment == "ablation-losses":
-            return published_ablation("losses", dataset, label["losses"])
-        if self.experiment == "comparison":
-            return published_cell(dataset, case["method"], case["backbone"])
-        return None
+    def cells(self, case: CaseResult, metric: str) -> list[str]:
+        """The paper's number, the difference and the verdict, if the paper has this metric at all."""
+        if not self.has_paper(metric):
+            return []
+        paper = metric_text(METRICS[metric], self.paper(case, metric))
+        return [paper, *verdict_texts(self.find(case, metric))]
 
 
-def ours(case: Case | None, metric: str) -> str:
+def metric_head(metric: str) -> str:
+    """A metric with its unit, as the head of a column.
+
+    Example:
+        >>> metric_head("am"), metric_head("fm")
+        ('AM (%)', 'FM (points)')
+    """
+    return f"{METRICS[metric].label} ({METRICS[metric].unit})"
+
+
+def ours(case: CaseResult, metric: str) -> str:
     """What was measured: mean ± standard deviation, that it failed, or that there is none."""
-    if case is None:
-        return MISSING
-    return failure(case) if case["error"] else spread(case[metric], signed=metric in _SIGNED)
-
-
-def paper_text(paper: Spread | None, metric: str) -> str:
-    """The paper's mean ± standard deviation."""
-    if paper is None:
-        return MISSING
-    return f"{decimal(paper.mean, signed=metric in _SIGNED)} ± {decimal(paper.std)}"
+    return failure(case) if case.error else metric_text(METRICS[metric], case.metrics.get(metric))
 
 
 def verdict_texts(judged: Judged | None) -> list[str]:
@@ -125,7 +108,7 @@ def verdict_texts(judged: Judged | None) -> list[str]:
 def judged_texts(one: Judged) -> list[str]:
     """A number that was judged: ours, the paper's, difference, verdict."""
     digits = 1 if one.paper_std is not None else 2  # as the paper prints them
-    signed = one.metric in _SIGNED
+    signed = one.metric in METRICS and METRICS[one.metric].is_signed
     paper = decimal(one.paper_mean, digits, signed=signed)
     deviation = "" if one.paper_std is None else f" ± {decimal(one.paper_std)}"
     return [spread(one.ours, signed=signed), paper + deviation, *verdict_texts(one)]
@@ -138,17 +121,7 @@ def metric_name(metric: str) -> str:
         >>> metric_name("am"), metric_name("task 1 after task 3")
         ('AM', 'task 1 after task 3')
     """
-    return metric.upper() if metric in {"am", "fm", "ars"} else metric
-
-
-def as_interval(paper: Spread | None) -> dict[str, float] | None:
-    """The paper's number as charts take it."""
-    return {"mean": paper.mean, "std": paper.std} if paper else None
-
-
-def single(value: float | None) -> Summary | None:
-    """A number that is known without its spread, as charts take it."""
-    return None if value is None else {"mean": value, "std": 0.0, "values": [value]}
+    return METRICS[metric].label if metric in METRICS else metric
 
 
 def _key(label: Label) -> str:

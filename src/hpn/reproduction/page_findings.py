@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from hpn.report.format import plain_markdown
 from hpn.report.wording import plural
@@ -12,6 +11,7 @@ from hpn.reproduction.claims import ClaimResult, weigh_claims
 from hpn.reproduction.notes import find_notes, find_remark
 from hpn.reproduction.page_cells import case_label, metric_name
 from hpn.reproduction.page_parts import bullets
+from hpn.reproduction.results import Content
 from hpn.reproduction.verdicts import Judged, count_verdicts
 
 RULE = (
@@ -29,8 +29,6 @@ _UNJUDGED = {
 }
 UNKNOWN = "The reason is not known."
 CLAIM_VERDICTS = {"holds on some": "holds on some data sets"}
-
-Content = Mapping[str, Any]
 
 
 def agreement(judged: Sequence[Judged], experiment: str) -> list[str]:
@@ -73,7 +71,7 @@ def _cells(judged: Iterable[Judged]) -> str:
 
 def claims_of(content: Content) -> list[ClaimResult]:
     """What became of the claims that are tested on this experiment."""
-    name = content["experiment"]
+    name = content.experiment
     return [result for result in weigh_claims({name: content}) if result.claim.experiment == name]
 
 

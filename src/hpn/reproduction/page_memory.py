@@ -8,16 +8,14 @@ from fractions import Fraction
 
 from hpn.experiment.published import published_memory, published_parameters
 from hpn.report.format import MISSING, count, decimal
-from hpn.report.growth import Growth, growth_svg
+from hpn.report.growth import GrowthLine, bound_text, growth_svg
 from hpn.reproduction.page_cells import (
-    Case,
-    Section,
     case_label,
     failure,
-    measured,
     safe_label,
 )
 from hpn.reproduction.page_parts import Figures, table
+from hpn.reproduction.results import CaseResult, Section
 from hpn.theory.memory import LEVELS
 
 NUMBERS = "parameters"
@@ -46,10 +44,10 @@ class Bounded:
 def memory_table(section: Section) -> str:
     """Parameters and stored numbers of every method, the paper's amount beside."""
     rows = []
-    methods = [case["method"] for case in section["cases"]]
-    for case in sorted(section["cases"], key=lambda case: methods.index(case["method"])):
-        paper = published_parameters(case["method"], case["backbone"])
-        amounts = [failure(case), MISSING] if case["error"] else [count(case[key]) for key in _AMOUNTS]
+    methods = [case.method for case in section.cases]
+    for case in sorted(section.cases, key=lambda case: methods.index(case.method)):
+        paper = published_parameters(case.method, case.backbone)
+        amounts = [failure(case), MISSING] if case.error else [count(getattr(case, key)) for key in _AMOUNTS]
         rows.append([safe_label(case), *amounts, count(paper)])
     return table(["method", *_AMOUNTS.values(), "the paper (OGB-Products)"], rows)
 
@@ -65,10 +63,10 @@ def bounds_table(section: Section) -> str:
             part.name,
             count(part.values[-1]),
             count(max(part.values)),
-            count(part.bound),
+            bound_text(part.bound),
             _percent(part.share(max(part.values))),
         ]
-        for case in measured(section)
+        for case in section.measured
         for part in bounded_parts(case)
     ]
     heads = ["", "", "at the end", "most after any task", "bound", "largest share of the bound (%)"]
@@ -79,7 +77,7 @@ def largest_share(section: Section) -> str:
     """A sentence: how close any bound was to being reached; empty if nothing is known."""
     found = [
         (part.share(value), case, part, after)
-        for case in measured(section)
+        for case in section.measured
         for part in bounded_parts(case)
         for after, value in enumerate(part.values)
     ]
@@ -103,11 +101,11 @@ def paper_memory() -> str:
 
 def growth_figures(figures: Figures, section: Section) -> list[str]:
     """Prototypes of each level and all numbers, task by task, of the smallest HPN that there is."""
-    hpns = {case["case"].get("preset"): case for case in measured(section) if case["growth"]}
+    hpns = {case.preset: case for case in section.measured if case.growth}
     chosen = next((hpns[preset] for preset in _DRAWN if preset in hpns), None)
     if chosen is None:
         return []
-    name, dataset = case_label(chosen["case"]), section["dataset"]
+    name, dataset = case_label(chosen.label), section.dataset
     parts = list(bounded_parts(chosen))
     kinds = {
         "prototypes": ("most of any seed", [part for part in parts if part.name in LEVELS]),
@@ -117,28 +115,30 @@ def growth_figures(figures: Figures, section: Section) -> list[str]:
     for kind, (unit, members) in kinds.items():
         if not members:
             continue
-        growths = [Growth(part.name, part.values, part.bound) for part in members]
+        growths = [GrowthLine(part.name, part.values, part.bound) for part in members]
         title = f"{kind.capitalize()} of {name} on {dataset}"
-        ends = ", ".join(f"{m.name} {count(m.values[-1])} of at most {count(m.bound)}" for m in members)
+        ends = ", ".join(
+            f"{part.name} {count(part.values[-1])} of at most {bound_text(part.bound)}" for part in members
+        )
         svg = growth_svg(growths, title=title, y_label=f"{kind}, {unit}")
         alt = f"{title}, task by task, with their bounds; at the end {ends}"
         shown.append(figures.add(f"{dataset}-{kind}", svg, alt))
     return shown
 
 
-def bounded_parts(case: Case) -> Iterator[Bounded]:
+def bounded_parts(case: CaseResult) -> Iterator[Bounded]:
     """What of a case grows under a bound."""
-    growth = case["growth"] or []
+    growth = case.growth or []
     if not growth:
         return
     for level in LEVELS:
-        bound = (case["bounds"] or {}).get(level)
-        found = [(step["most_prototypes"] or step["prototypes"] or {}).get(level) for step in growth]
+        bound = (case.bounds or {}).get(level)
+        found = [(step.most_prototypes or step.prototypes or {}).get(level) for step in growth]
         counts = [value for value in found if value is not None]
         if bound and len(counts) == len(growth):
             yield Bounded(level, counts, bound)
-    if case["parameter_bound"]:
-        yield Bounded(NUMBERS, [step["parameters"] for step in growth], case["parameter_bound"])
+    if case.parameter_bound:
+        yield Bounded(NUMBERS, [step.parameters for step in growth], case.parameter_bound)
 
 
 def _percent(share: Fraction) -> str:

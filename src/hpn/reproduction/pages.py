@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from hpn.report.comparison_table import PARAMETERS_REMARK
 from hpn.report.format import plain_markdown
 from hpn.report.wording import plural
-from hpn.reproduction.page_cells import Section, Verdicts, case_label, failure, measured, safe_label
+from hpn.reproduction.page_cells import Verdicts, case_label, failure, safe_label
 from hpn.reproduction.page_figures import (
     dynamics_figure,
     extractors_figures,
@@ -37,10 +36,10 @@ from hpn.reproduction.page_tables import (
     steps_table,
     sweep_table,
 )
+from hpn.reproduction.results import Content, Section
 
 __all__ = ["Page", "render_page"]
 
-Content = Mapping[str, Any]
 About = Mapping[str, str]
 
 _PROTOCOL = (
@@ -64,7 +63,7 @@ def render_page(content: Content, about: About) -> Page:
         content: The JSON of the experiment.
         about: Its ``title``, where it is in the ``paper``, and in a sentence what it is ``about``.
     """
-    name, sections = content["experiment"], content["sections"]
+    name, sections = content.experiment, content.sections
     figures = Figures(name)
     judged = []
     blocks = [f"# {plain_markdown(about['title'])}", _lead(content, about)]
@@ -72,8 +71,8 @@ def render_page(content: Content, about: About) -> Page:
     for section in sections:
         verdicts = Verdicts(name, section)
         judged += verdicts.judged
-        blocks += [f"## {plain_markdown(section['dataset'])}", _setting(section)]
-        blocks += _BODIES[name](verdicts, figures) if section["cases"] else ["Nothing was run."]
+        blocks += [f"## {plain_markdown(section.dataset)}", _setting(section)]
+        blocks += _BODIES[name](verdicts, figures) if section.cases else ["Nothing was run."]
     if name in _OVERVIEWS and sections:
         blocks += _OVERVIEWS[name](sections, figures)
     blocks += ["## What agrees, what does not and why", *agreement(judged, name)]
@@ -85,17 +84,15 @@ def render_page(content: Content, about: About) -> Page:
 
 
 def _lead(content: Content, about: About) -> str:
-    datasets = [plain_markdown(section["dataset"]) for section in content["sections"]]
+    datasets = [plain_markdown(section.dataset) for section in content.sections]
     ran = f"Run here on {listed(datasets)}: {_PROTOCOL}." if datasets else "Nothing was run here."
     return f"{plain_markdown(about['about'])} In the paper: {plain_markdown(about['paper'])}. {ran}"
 
 
 def _setting(section: Section) -> str:
-    sizes = [f"{section['nodes']:,} nodes", plural(len(section["tasks"]), "task")]
-    own = (
-        "" if section["is_paper_protocol"] else " Not the paper’s data or tasks: it has no numbers for them."
-    )
-    return f"{', '.join(sizes)}, seeds {', '.join(map(str, section['seeds']))}.{own}"
+    sizes = [f"{section.nodes:,} nodes", plural(len(section.tasks), "task")]
+    own = "" if section.is_paper_protocol else " Not the paper’s data or tasks: it has no numbers for them."
+    return f"{', '.join(sizes)}, seeds {', '.join(map(str, section.seeds))}.{own}"
 
 
 def _comparison(verdicts: Verdicts, figures: Figures) -> list[str]:
@@ -105,9 +102,9 @@ def _comparison(verdicts: Verdicts, figures: Figures) -> list[str]:
 def _matrices(verdicts: Verdicts, figures: Figures) -> list[str]:
     section = verdicts.section
     blocks = [metrics_table(section)]
-    for case in section["cases"]:
+    for case in section.cases:
         blocks.append(f"### {safe_label(case)}")
-        if case["error"]:
+        if case.error:
             blocks.append(failure(case))
         else:
             blocks += [matrix_table(verdicts, case), matrix_figure(figures, section, case)]
@@ -153,8 +150,8 @@ def _memory(verdicts: Verdicts, figures: Figures) -> list[str]:
 
 def _visualization(verdicts: Verdicts, figures: Figures) -> list[str]:
     section = verdicts.section
-    failed = [f"{safe_label(case)} {failure(case)}" for case in section["cases"] if case["error"]]
-    shown = separation_table(section) if any(case["separation"] for case in measured(section)) else ""
+    failed = [f"{safe_label(case)} {failure(case)}" for case in section.cases if case.error]
+    shown = separation_table(section) if any(case.separation for case in section.measured) else ""
     return [
         *view_figures(figures, section),
         shown,
@@ -220,19 +217,19 @@ _REMARKS: dict[str, list[str]] = {
 
 def _again(content: Content) -> list[str]:
     """What is needed to check the page, and to make it again."""
-    name, sections = content["experiment"], content["sections"]
+    name, sections = content.experiment, content.sections
     blocks = ["## Run it again", f"The numbers behind it: [{name}.json]({name}.json)."]
     if not sections:
         return blocks
-    blocks.append(code(*(section["command"] for section in sections)))
+    blocks.append(code(*(section.command for section in sections)))
     blocks.append(_versions(sections))
     blocks += _reruns(sections)
     for section in sections:
         lines = []
-        for case in section["cases"]:
-            lines += [f"# {' '.join(case_label(case['case']).split())}", case["command"]]
+        for case in section.cases:
+            lines += [f"# {' '.join(case_label(case.label).split())}", case.command]
         if lines:
-            blocks += details(f"Each case on {section['dataset']} by itself", [code(*lines)])
+            blocks += details(f"Each case on {section.dataset} by itself", [code(*lines)])
     return blocks
 
 
@@ -241,11 +238,11 @@ def _reruns(sections: Sequence[Section]) -> list[str]:
     commands: dict[str, None] = {}
     groups: dict[tuple[str, str], list[str]] = {}
     for section in sections:
-        for case in section["cases"]:
-            if again := case.get("again"):
-                commands[again["command"]] = None
-                key = safe_label(case), plain_markdown(_listed_versions(again["versions"]))
-                groups.setdefault(key, []).append(plain_markdown(section["dataset"]))
+        for case in section.cases:
+            if again := case.again:
+                commands[again.command] = None
+                key = safe_label(case), plain_markdown(_listed_versions(again.versions))
+                groups.setdefault(key, []).append(plain_markdown(section.dataset))
     if not groups:
         return []
     return [
@@ -265,9 +262,9 @@ def _versions(sections: Sequence[Section]) -> str:
     """Seeds and versions, once if they are the same everywhere."""
     groups: dict[str, list[str]] = {}
     for section in sections:
-        versions = _listed_versions(section["versions"])
-        text = plain_markdown(f"seeds {', '.join(map(str, section['seeds']))}; {versions}.")
-        groups.setdefault(text, []).append(plain_markdown(section["dataset"]))
+        versions = _listed_versions(section.versions)
+        text = plain_markdown(f"seeds {', '.join(map(str, section.seeds))}; {versions}.")
+        groups.setdefault(text, []).append(plain_markdown(section.dataset))
     if len(groups) == 1:
         return f"All with {next(iter(groups))}"
     return bullets(f"{', '.join(datasets)}: {text}" for text, datasets in groups.items())

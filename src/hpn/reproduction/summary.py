@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from hpn.report.format import MISSING, plain_markdown
 from hpn.reproduction.claims import ClaimResult, weigh_claims
@@ -12,11 +11,11 @@ from hpn.reproduction.notes import find_notes, find_remark
 from hpn.reproduction.page_cells import case_label, judged_texts, metric_name
 from hpn.reproduction.page_findings import RULE, claim_numbers, verdict_words
 from hpn.reproduction.page_parts import Page, bullets, code, finish_page, listed, table
+from hpn.reproduction.results import Content
 from hpn.reproduction.verdicts import Judged, count_verdicts, is_hpn, judge_all
 
 NAME = "README"
 
-Content = Mapping[str, Any]
 About = Mapping[str, str]
 
 
@@ -67,7 +66,7 @@ def render_summary(pages: Mapping[str, Content], abouts: Mapping[str, About]) ->
 
 def _command(pages: Mapping[str, Content]) -> str:
     """The command for everything, with the seeds of the section that has most."""
-    seeds = [section["seeds"] for content in pages.values() for section in content["sections"]]
+    seeds = [section.seeds for content in pages.values() for section in content.sections]
     longest: list[int] = max(seeds, key=len, default=[])
     if longest != list(range(len(longest))):
         return " ".join(["hpn reproduce all", *(f"--seed {seed}" for seed in longest)])
@@ -80,7 +79,7 @@ def _experiments(
     rows = []
     for name, about in abouts.items():
         content = pages.get(name)
-        datasets = [plain_markdown(section["dataset"]) for section in content["sections"]] if content else []
+        datasets = [plain_markdown(section.dataset) for section in content.sections] if content else []
         counts = count_verdicts(judged.get(name, []))
         rows.append(
             [
@@ -172,7 +171,7 @@ def _absent(pages: Mapping[str, Content]) -> str:
     """Which data sets of an experiment have no section, and so no numbers here."""
     items = []
     for name, experiment in EXPERIMENTS.items():
-        found = {section["dataset"] for section in pages.get(name, {}).get("sections", [])}
+        found = {section.dataset for section in pages[name].sections} if name in pages else set()
         missing = [dataset for dataset in experiment.datasets if dataset not in found]
         if missing:
             items.append(f"{name}: {listed(missing)}")

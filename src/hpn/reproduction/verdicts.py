@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from hpn.experiment.published import Cell, published_ablation, published_cell, published_matrix
-from hpn.metrics import Summary, summarize
+from hpn.experiment.run.result import Rows
+from hpn.metrics import METRICS, Summary, summarize
+from hpn.reproduction.results import CaseResult, Content, Section
 
 Verdict = Literal["within", "better", "worse"]
 
@@ -64,7 +66,7 @@ def judge(ours: float, paper: float, deviation: float) -> Verdict:
     return "better" if difference > 0 else "worse"
 
 
-def judge_section(experiment: str, section: Mapping[str, Any]) -> list[Judged]:
+def judge_section(experiment: str, section: Section) -> list[Judged]:
     """Judge every number of a data set that the paper has one for.
 
     None if the tasks are not the paper's. A case that failed is left out, and so are accuracies of single
@@ -74,34 +76,33 @@ def judge_section(experiment: str, section: Mapping[str, Any]) -> list[Judged]:
         experiment: Name of the experiment.
         section: Its results on a data set.
     """
-    if not section["is_paper_protocol"]:
+    if not section.is_paper_protocol:
         return []
     return [
         Judged(
             experiment,
-            section["dataset"],
-            dict(result["case"]),
+            section.dataset,
+            dict(case.label),
             metric,
             ours,
             paper_mean,
             paper_std,
             ours.mean - paper_mean,
-            judge(ours.mean, paper_mean, _deviation(section["dataset"], result, ours, paper_std)),
+            judge(ours.mean, paper_mean, _deviation(section.dataset, case, ours, paper_std)),
         )
-        for result in section["cases"]
-        if not result["error"]
-        for metric, ours, paper_mean, paper_std in _pairs(experiment, section["dataset"], result)
+        for case in section.measured
+        for metric, ours, paper_mean, paper_std in _pairs(experiment, section, case)
     ]
 
 
-def judge_all(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Judged]]:
+def judge_all(contents: Mapping[str, Content]) -> dict[str, list[Judged]]:
     """Judge every number of every experiment.
 
     Args:
         contents: The JSON of each experiment, by its name.
     """
     return {
-        name: [one for section in content["sections"] for one in judge_section(name, section)]
+        name: [one for section in content.sections for one in judge_section(name, section)]
         for name, content in contents.items()
     }
 
@@ -126,38 +127,41 @@ def is_hpn(judged: Judged, preset: str | None = None) -> bool:
     return preset is None or judged.case.get("preset") == preset
 
 
-def _deviation(dataset: str, result: Mapping[str, Any], ours: Summary, paper_std: float | None) -> float:
+def published(experiment: str, section: Section, case: CaseResult) -> Cell | None:
+    """AM and FM that the paper reports for a case, also where it failed here."""
+    if not section.is_paper_protocol:
+        return None
+    if experiment == "ablation-levels":
+        return published_ablation("levels", section.dataset, case.label["levels"])
+    if experiment == "ablation-losses":
+        return published_ablation("losses", section.dataset, case.label["losses"])
+    if experiment == "comparison":
+        return published_cell(section.dataset, case.method, case.backbone)
+    return None
+
+
+def _deviation(dataset: str, case: CaseResult, ours: Summary, paper_std: float | None) -> float:
     if paper_std is not None:
         return paper_std
-    cell = published_cell(dataset, result["method"], result["backbone"])
+    cell = published_cell(dataset, case.method, case.backbone)
     return max(ours.std, cell.am.std if cell else 0.0)
 
 
 _Pair = tuple[str, Summary, float, float | None]
 
 
-def _pairs(experiment: str, dataset: str, result: Mapping[str, Any]) -> Iterator[_Pair]:
+def _pairs(experiment: str, section: Section, case: CaseResult) -> Iterator[_Pair]:
     """Each metric with our summary and the paper's mean and standard deviation."""
-    learner = result["method"], result["backbone"]
-    if experiment == "comparison":
-        yield from _both_metrics(result, published_cell(dataset, *learner))
-    elif experiment == "ablation-levels":
-        yield from _both_metrics(result, published_ablation("levels", dataset, result["case"]["levels"]))
-    elif experiment == "ablation-losses":
-        yield from _both_metrics(result, published_ablation("losses", dataset, result["case"]["losses"]))
-    elif experiment == "accuracy-matrices":
-        yield from _entries(result["matrices"], published_matrix(dataset, *learner))
+    if experiment == "accuracy-matrices":
+        yield from _entries(case.matrices, published_matrix(section.dataset, case.method, case.backbone))
+    cell = published(experiment, section, case)
+    for name in METRICS:
+        ours, paper = case.metrics.get(name), getattr(cell, name, None)
+        if ours is not None and paper is not None:
+            yield name, ours, paper.mean, paper.std
 
 
-def _both_metrics(result: Mapping[str, Any], cell: Cell | None) -> Iterator[_Pair]:
-    if cell is None:
-        return
-    for metric, paper in (("am", cell.am), ("fm", cell.fm)):
-        if result[metric] is not None and paper is not None:
-            yield metric, result[metric], paper.mean, paper.std
-
-
-def _entries(ours: list[list[list[float]]] | None, paper: list[list[float]] | None) -> Iterator[_Pair]:
+def _entries(ours: list[Rows] | None, paper: Rows | None) -> Iterator[_Pair]:
     if not ours or paper is None or len(ours) < 2 or any(len(matrix) != len(paper) for matrix in ours):
         return
     for after, row in enumerate(paper):

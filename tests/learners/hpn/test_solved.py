@@ -16,7 +16,7 @@ from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, SolvedNetwork, TaskPart
 from hpn.learners.hpn.task_extractor import TaskExtractor
-from hpn.streams import GraphView, Query, Scenario, TaskStream
+from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 from hpn.theory import max_code_size
 
 WIDTH = 50
