@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,6 +12,9 @@ import torch
 from torch import Tensor
 
 Normalize = Literal["none", "row"]
+
+# PyTorch states so once in every process, whatever is done with the tensor.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 def is_sparse(x: Tensor) -> bool:
