@@ -109,7 +109,7 @@ def equal_classes(num_classes: int, size: int) -> Graph:
 
 def ray(work: Path) -> Iterator[Row]:
     """Fitting products-like on 1 and on 2 Ray workers of one thread each; what they learn must be equal."""
-    from hpn.experiment.execute.cluster import Cluster
+    from hpn.experiment.execute.ray import RayExecutor
     from hpn.experiment.execute.ray_fold import RayParts
     from hpn.nn.fold import using
 
@@ -117,7 +117,7 @@ def ray(work: Path) -> Iterator[Row]:
     stream = TaskStream(open_store(find_store(work, "products-like"), verify=False))
     seconds, digests = [], set()
     for num_workers in (1, 2):
-        with Cluster("local", num_cpus=num_workers) as cluster, using(RayParts(cluster)):
+        with RayExecutor("local", num_cpus=num_workers) as cluster, using(RayParts(cluster)):
             SolvedHPN().fit_task(stream.step(0))  # workers import what they need
             learner, start = SolvedHPN(), time.perf_counter()
             for index in range(len(stream)):

@@ -12,13 +12,13 @@ from hpn.display import print_tuned
 from hpn.display.progress import LiveProgress
 from hpn.errors import ConfigError, RunFolderError
 from hpn.evaluation import evaluate
-from hpn.experiment.execute.jobs import WorkerError
+from hpn.experiment.execute.jobs import JobEnd, WorkerError
 from hpn.experiment.published import Spread
 from hpn.experiment.recipes import read_recipe
 from hpn.experiment.run.runner import Job, run
 from hpn.experiment.tune.plan import make_plan
 from hpn.experiment.tune.result import TuneResult
-from hpn.experiment.tune.trials import Evaluation, TrialBook
+from hpn.experiment.tune.trials import TrialBook
 from hpn.experiment.tune.tuning import tune
 from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import NCM
@@ -332,7 +332,7 @@ def test_without_validation_nodes_there_is_nothing_to_choose_by(tmp_path: Path) 
 
 def test_a_damaged_book_is_named(tmp_path: Path) -> None:
     book = TrialBook(tmp_path / "trials.jsonl")
-    book.add({"lr": 0.1}, 0, Evaluation(50.0, None, 1.0), trial=0)
+    book.add({"lr": 0.1}, 0, JobEnd(None, 1.0, 50.0), trial=0)
     assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0]) == 50
     assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0, 1]) is None
     (tmp_path / "trials.jsonl").write_text("[]\n{}\n")

@@ -118,13 +118,9 @@ def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> C
     note = _why_unpublished(cells, graph)
     names = [(cell.config.method, cell.config.backbone) for cell in cells]
     parameters = {row_name(*name): published_parameters(*name) for name in names}
+    same = ("dataset", "data_options", "scenario", "evaluate", "edges", "stream", "versions")
     return Comparison(
-        dataset=shared.dataset,
-        data_options=shared.data_options,
-        scenario=shared.scenario,
-        evaluate=shared.evaluate,
-        edges=shared.edges,
-        stream=shared.stream,
+        **{key: getattr(shared, key) for key in same},
         tasks=[list(task) for task in shared.tasks],
         seeds=list(cells[0].seeds),
         rows=[_row(cell, _reference(cell, cells), with_published=note is None) for cell in cells],
@@ -133,7 +129,6 @@ def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> C
             dataset="ogbn-products", values={name: amount for name, amount in parameters.items() if amount}
         ),
         note=note,
-        versions=shared.versions,
         command=command,
         out=str(out),
     )
@@ -145,21 +140,16 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
         result = cell.combine(reference)
     published = published_cell(config.dataset, config.method, config.backbone) if with_published else None
     am = result.metrics["am"] if result else None
+    seconds = result.seconds if result else None
+    num = len(cell.seeds)
     return ComparisonRow(
         name=row_name(config.method, config.backbone),
         method=config.method,
         backbone=config.backbone,
         sees_past=config.learner.sees_past,
         metrics=result.metrics if result else dict.fromkeys(METRICS),
-        parameters=result.parameters if result else None,
-        stored=result.stored if result else None,
-        prototypes=result.prototypes if result else None,
-        seconds=CellCosts(
-            fit=result.seconds.fit / len(cell.seeds), predict=result.seconds.predict / len(cell.seeds)
-        )
-        if result and result.seconds
-        else None,
-        recipe=result.recipe if result else None,
+        **{key: getattr(result, key, None) for key in ("parameters", "stored", "prototypes", "recipe")},
+        seconds=CellCosts(fit=seconds.fit / num, predict=seconds.predict / num) if seconds else None,
         published=published,
         difference=am.mean - published.am.mean if am and published else None,
         run=str(cell.folder),
@@ -170,16 +160,12 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
 
 def _reference(cell: CellRun, cells: Sequence[CellRun]) -> RunResult | None:
     """The joint training that intransigence refers to: with the same backbone, or any if there is none."""
-    if cell.config.method == "joint":
+    joint = [other for other in cells if other.config.method == "joint"]
+    found = {other.config.backbone: other.result for other in joint if other.result}
+    if cell in joint:
         return None
-    backbone = cell.config.backbone
-    found = {
-        other.config.backbone: other.result
-        for other in cells
-        if other.config.method == "joint" and other.result
-    }
-    if backbone is not None:
-        return found.get(backbone)
+    if cell.config.backbone is not None:
+        return found.get(cell.config.backbone)
     return found.get("gcn") or next(iter(found.values()), None)
 
 

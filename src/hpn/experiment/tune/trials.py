@@ -6,10 +6,11 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hpn.datasets import Graph
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.execute.jobs import Batch, Executor, JobEnd, WorkerError
@@ -20,17 +21,8 @@ from hpn.experiment.tune.search import Settings, next_settings, settings_key
 from hpn.experiment.watch import TrialsProgress, Watcher
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Accuracy mean on validation nodes, or why there is none, and how long it took."""
-
-    am: float | None
-    error: str | None
-    seconds: float
-
-
 class TrialBook:
-    """Evaluations by settings and seed in a file: one JSON object per line.
+    """Ends of trials by settings and seed in a file: one JSON object per line.
 
     Args:
         path: The file; what a crash left of its last line is dropped.
@@ -41,14 +33,14 @@ class TrialBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[tuple[str, int], Evaluation] = {}
+        self._known: dict[tuple[str, int], JobEnd] = {}
         content = path.read_bytes() if path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 entry = json.loads(line)
-                evaluation = Evaluation(entry["am"], entry["error"], entry["seconds"])
-                self._known[settings_key(entry["settings"]), entry["seed"]] = evaluation
+                end = JobEnd(entry["error"], entry["seconds"], entry["am"])
+                self._known[settings_key(entry["settings"]), entry["seed"]] = end
             except (ValueError, KeyError, TypeError) as error:
                 raise RunFolderError(
                     f"{path}, line {number} cannot be read; "
@@ -57,26 +49,27 @@ class TrialBook:
         if len(whole) < len(content):
             os.truncate(path, len(whole))
 
-    def get(self, settings: Mapping[str, Any], seed: int) -> Evaluation | None:
+    def get(self, settings: Mapping[str, Any], seed: int) -> JobEnd | None:
         """What is known of these settings with this seed."""
         return self._known.get((settings_key(settings), seed))
 
-    def add(self, settings: Mapping[str, Any], seed: int, evaluation: Evaluation, *, trial: int) -> None:
-        """Keep an evaluation, even if the power fails right after."""
-        entry = {"trial": trial, "seed": seed, "settings": settings, **asdict(evaluation)}
+    def add(self, settings: Mapping[str, Any], seed: int, end: JobEnd, *, trial: int) -> None:
+        """Keep an end, even if the power fails right after."""
+        end = replace(end, seconds=round(end.seconds, 3))
+        what = {"trial": trial, "seed": seed, "settings": settings}
+        entry = {**what, "am": end.value, "error": end.error, "seconds": end.seconds}
         with self._path.open("ab") as file:
             file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        self._known[settings_key(settings), seed] = evaluation
+        self._known[settings_key(settings), seed] = end
 
     def value(self, settings: Mapping[str, Any], seeds: Sequence[int]) -> float | None:
         """Mean over seeds, ``-inf`` if one of them failed, ``None`` if one is missing."""
-        found = [self.get(settings, seed) for seed in seeds]
-        known = [evaluation for evaluation in found if evaluation is not None]
-        if len(known) < len(found):
+        known = [end for seed in seeds if (end := self.get(settings, seed))]
+        if len(known) < len(seeds):
             return None
-        numbers = [-math.inf if evaluation.am is None else evaluation.am for evaluation in known]
+        numbers = [-math.inf if end.value is None else end.value for end in known]
         return sum(numbers) / len(numbers)
 
 
@@ -85,7 +78,7 @@ class Search:
 
     Args:
         plan: What is searched and how.
-        book: Keeps evaluations.
+        book: Keeps their ends.
         executor: Where jobs run.
         watcher: Is told how far it is.
         job: What all jobs have in common.
@@ -144,23 +137,19 @@ class Search:
         values = self.values
         best = max(range(len(values)), key=lambda trial: (values[trial], -trial))
         if values[best] == -math.inf:
-            errors = [found.error for found in self.evaluations(0) if found.error]
+            errors = [end.error for end in self.ends(0) if end.error]
             raise ConfigError(f"every trial failed, the first with {errors[0]}")
         return best if values[best] - values[0] > self.plan.noise(values[best]) else 0
 
-    def measure(self, trial: int, folder: Path) -> RunResult:
+    def measure(self, trial: int, graph: Graph, folder: Path) -> RunResult:
         """Run the settings of a trial as ``hpn run`` does, evaluating on test nodes.
 
         Raises:
             WorkerError: If a seed fails.
         """
         config = self.plan.config.with_params(self.settings[trial])
-        job = self._job
-        if job.graph is None:
-            raise ValueError("the run needs its data")
-        out = folder / f"final-{config.short_hash()}"
-        seeds = range(self._final_seeds)
-        cell = CellRun(config, out, seeds, job.data_root, job.graph, device=job.device)
+        out, seeds = folder / f"final-{config.short_hash()}", range(self._final_seeds)
+        cell = CellRun(config, out, seeds, self._job.data_root, graph, device=self._job.device)
         try:
             cell.open(fresh=False)
             self._batch.done += self._final_seeds - len(cell.missing)
@@ -172,10 +161,9 @@ class Search:
             raise WorkerError(f"the run with the chosen settings failed: {cell.error}")
         return cell.result
 
-    def evaluations(self, trial: int) -> list[Evaluation]:
+    def ends(self, trial: int) -> list[JobEnd]:
         """What a trial gave with each seed."""
-        found = [self._book.get(self.settings[trial], seed) for seed in self.plan.seeds]
-        return [evaluation for evaluation in found if evaluation is not None]
+        return [end for seed in self.plan.seeds if (end := self._book.get(self.settings[trial], seed))]
 
     def _evaluate(self, trials: Sequence[int]) -> None:
         jobs: dict[Job, int] = {}
@@ -189,8 +177,7 @@ class Search:
         def keep(job: Job, end: JobEnd) -> None:
             if end.error is not None and not end.is_numerical:
                 raise WorkerError(f"trial {jobs[job]}, seed {job.seed} failed: {end.error}")
-            evaluation = Evaluation(end.value, end.error, round(end.seconds, 3))
-            self._book.add(self.settings[jobs[job]], job.seed, evaluation, trial=jobs[job])
+            self._book.add(self.settings[jobs[job]], job.seed, end, trial=jobs[job])
 
         self._batch.run(list(jobs), keep)
 

@@ -103,7 +103,7 @@ def tune(
         search = Search(plan, book, executor, watcher, job, trials=trials, final_seeds=final_seeds)
         search.run()
         best = search.best()
-        result = search.measure(best, folder)
+        result = search.measure(best, graph, folder)
         command = plan.command(trials, final_seeds)
         recipe = _recipe(plan, search, best, result, graph, command)
         tuned = _tuned(search, best, result, recipe, command=command, out=folder)
@@ -166,27 +166,19 @@ def _published(plan: TunePlan, graph: Graph) -> Published | None:
 def _tuned(
     search: Search, best: int, result: RunResult, recipe: Recipe, *, command: str, out: Path
 ) -> TuneResult:
-    trials = []
-    for trial, settings in enumerate(search.settings):
-        found = search.evaluations(trial)
-        trials.append(
-            Trial(
-                trial=trial,
-                settings=settings,
-                am=_validation(search, trial),
-                error=next((evaluation.error for evaluation in found if evaluation.error), None),
-                seconds=sum(evaluation.seconds for evaluation in found),
-            )
+    trials = [
+        Trial(
+            trial=trial,
+            settings=settings,
+            am=_validation(search, trial),
+            error=next((end.error for end in search.ends(trial) if end.error), None),
+            seconds=sum(end.seconds for end in search.ends(trial)),
         )
+        for trial, settings in enumerate(search.settings)
+    ]
+    same = ("dataset", "method", "backbone", "scenario", "evaluate", "edges", "stream", "tasks")
     return TuneResult(
-        dataset=result.dataset,
-        method=result.method,
-        backbone=result.backbone,
-        scenario=result.scenario,
-        evaluate=result.evaluate,
-        edges=result.edges,
-        stream=result.stream,
-        tasks=result.tasks,
+        **{key: getattr(result, key) for key in same},
         seeds=list(search.plan.seeds),
         space=search.plan.describe_space(),
         best=best,
@@ -204,7 +196,7 @@ def _tuned(
 
 def _validation(search: Search, trial: int) -> Summary | None:
     """Validation AM of a trial; ``None`` if a seed failed."""
-    found = [evaluation.am for evaluation in search.evaluations(trial)]
+    found = [end.value for end in search.ends(trial)]
     return None if None in found else summarize(found)
 
 
