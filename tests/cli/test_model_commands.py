@@ -336,7 +336,7 @@ def test_update_states_what_it_did(cli: Cli, tmp_path: Path) -> None:
     assert done["encoded_again"]["nodes"] == 48 - len(changed)
     assert done["classes"] == {"fig": 30, "kiwi": 29, "plum": 29}
     code, out, _ = cli("update", "model", more, "--refresh")
-    assert "8 learned nodes have no label in this graph and are forgotten" in out
+    assert "8 learned nodes without a label in this graph: forgotten" in out
     assert "80 nodes encoded again in" in out
 
 
@@ -540,7 +540,7 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path) -> None:
     assert [row["id"] for row in found] == ["n 1"]
     several = tmp_path / "several.csv"
     several.write_text("n 1\nn 2,n 3\n")
-    assert "rows of several values" in refused(cli, "predict", "model", graph, "--nodes", str(several))
+    assert "several.csv has no column id; its columns are n 1" in refused(cli, "predict", "model", graph, "--nodes", str(several))
 
 
 @pytest.mark.parametrize(
