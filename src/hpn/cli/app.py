@@ -21,7 +21,6 @@ CommandLine = typer.Typer
 
 app = typer.Typer(
     name="hpn",
-    help="Continual learning on graphs that keep growing.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,22 +45,22 @@ def main() -> None:
     try:
         code = command(standalone_mode=False)
     except HPNError as error:
-        code = _end(str(error), 1 if disk_full(error.__cause__) else 2)
+        code = fail(str(error), 1 if disk_full(error.__cause__) else 2)
     except typer.TyperException as error:
         formatted = error.format_message() if hasattr(error, "format_message") else str(error)
         if message := str(formatted).rstrip("."):
-            code = _end(f"{message}; see hpn --help", getattr(error, "exit_code", 2))
+            code = fail(f"{message}; see hpn --help", getattr(error, "exit_code", 2))
         else:  # without a command, Typer has printed the help already
             typer.echo()
             code = 0
     except Interrupted:
-        code = _end("interrupted; the same command resumes from the last checkpoint", 1)
+        code = fail("interrupted; the same command resumes from the last checkpoint", 1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:  # the disk is full, a folder went away
         todo = "free some space" if disk_full(error) else "fix that"
-        code = _end(f"{error}; {todo}, and run the same command again", 1)
+        code = fail(f"{error}; {todo}, and run the same command again", 1)
     _on_signal(signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -71,17 +70,12 @@ class Interrupted(BaseException):
 
 
 def fail(message: str, code: int) -> int:
-    """State on one line what is wrong; returns the exit code."""
+    """State on one line why this ends; returns the exit code."""
+    _on_signal(signal.SIG_IGN)  # a second Ctrl-C does not cut the message short
     # Names in a message may come from a file: no line breaks, no terminal control sequences.
     line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(message.split()))
     sys.stderr.write(f"hpn: {line}\n")
     return code
-
-
-def _end(message: str, code: int) -> int:
-    """Report why this ends; a second Ctrl-C does not cut the message short."""
-    _on_signal(signal.SIG_IGN)
-    return fail(message, code)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
