@@ -356,6 +356,21 @@ def test_report(cli: Cli, tmp_path: Path) -> None:
     assert err.startswith("hpn: nothing")
 
 
+def test_report_takes_comparisons_and_skips_what_has_no_result(cli: Cli, tmp_path: Path) -> None:
+    methods = ("--methods", "ncm,probe", "--workers", "1", "--quiet")
+    assert cli("compare", *SMALL, *methods, "--out", "runs/table")[0] == 0
+    (tmp_path / "runs" / "empty").mkdir()
+    code, _, err = cli("report", *(str(path) for path in sorted((tmp_path / "runs").iterdir())))
+    assert code == 0
+    assert err == f"hpn: {tmp_path}/runs/empty is not a run, comparison or tuning folder; skipped\n"
+    page = (tmp_path / "report.html").read_text()
+    assert "Methods compared on synthetic" in page
+    assert page.count("<article") == 2, "its runs, once each"
+    code, _, err = cli("report", "runs/empty")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
 COMPARE = ("compare", *SMALL, "--methods", "finetune:gcn", "--set", "finetune.epochs=2", "--workers", "1")
 
 

@@ -79,7 +79,7 @@ def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
         (("bound", "--dim", "2", "--threshold", "0.3", "--extractors", "0"), "1 extractor"),
         (("choose", "--budget", "much"), "1MB"),
         (("choose", "--budget", "0"), "1MB"),
-        (("check", "nowhere"), "run folder"),
+        (("check", "nowhere"), "not a run folder"),
         (("retention", "nothing"), "nothing"),
         (("plot", "--dim", "2", "--out", "no/such/folder.svg"), "--out"),
     ],

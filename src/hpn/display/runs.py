@@ -21,7 +21,7 @@ from hpn.report.comparison_table import (
 )
 from hpn.report.format import count, metric_text, quantity, spread
 from hpn.report.results import metric_of, shown_metrics, step_noun
-from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
+from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away, plural
 
 if TYPE_CHECKING:
     from hpn.experiment.compare.result import Comparison
@@ -61,7 +61,8 @@ def print_result(result: RunResult) -> None:
     if result.recipe:
         table.add_row("recipe", result.recipe)
     console.print(table)
-    console.print(_matrix_table(result))
+    if not result.is_trivial:
+        console.print(_matrix_table(result))
     _print_leak(console, result)
     console.print(Text(f"run folder: {result.out}", style="dim"))
 
@@ -100,7 +101,7 @@ def print_tuned(tuned: TuneResult) -> None:
     _print_head(console, tuned)
     table = _plain_table()
     table.add_row("chosen", Text(_pairs(tuned.settings) or "the defaults; there is nothing to search"))
-    trials = f"best of {len(tuned.trials)} trials, number {tuned.best}"
+    trials = f"best of {plural(len(tuned.trials), 'trial')}, number {tuned.best}"
     if tuned.best == 0 and len(tuned.trials) > 1:
         trials += f"; none beats the defaults by more than the standard error of {tuned.noise:.1f}"
     table.add_row("validation AM", f"{_percent(tuned.validation_am)}  ({trials})")

@@ -181,14 +181,22 @@ def _is_taken(
 def _label(growth: GrowthLine, *, is_drawn: bool) -> str:
     if growth.bound is None or is_drawn:
         return growth.label
-    bound = f", {_bound(growth.bound)}"
+    bound = f", {bound_text(growth.bound, 'bound ')}"
     return shorten(growth.label, 34 - len(bound)) + bound
 
 
 def _words(growth: GrowthLine) -> str:
     last = next((value for value in reversed(growth.values) if is_number(value)), None)
-    return f"{growth.label} {count(last)}" + ("" if growth.bound is None else f" ({_bound(growth.bound)})")
+    return f"{growth.label} {count(last)}" + (
+        "" if growth.bound is None else f" ({bound_text(growth.bound, 'bound ')})"
+    )
 
 
-def _bound(bound: float) -> str:
-    return "no useful bound" if bound >= NO_BOUND else f"bound {count(bound)}"
+def bound_text(bound: float | None, before: str = "") -> str:
+    """Write a bound, unless there is none or it is so large that it bounds nothing.
+
+    Example:
+        >>> bound_text(4096, "bound "), bound_text(10**15), bound_text(10**19), bound_text(None)
+        ('bound 4,096', '1.0 × 10¹⁵', 'no useful bound', 'no useful bound')
+    """
+    return "no useful bound" if bound is None or bound >= NO_BOUND else f"{before}{count(bound)}"

@@ -138,8 +138,8 @@ def shown_metrics(results: Iterable[RunResult]) -> list[Metric]:
 
 
 def best_value(metric: Metric, values: Iterable[Summary | None]) -> float | None:
-    """The best mean of a metric by its direction; none where there are not two to choose from."""
-    means = [value.mean for value in values if value is not None]
+    """The best mean of a metric by its direction; none where all are the same."""
+    means = {value.mean for value in values if value is not None}
     if len(means) < 2:
         return None
     return max(means) if metric.higher_is_better else min(means)

@@ -11,11 +11,11 @@ from hpn.report.cards import figure_card, plot_box, swatch_icon
 from hpn.report.figures import views_svg
 from hpn.report.format import MISSING, count, decimal, esc, metric_text, quantity, spread
 from hpn.report.group_charts import group_charts
+from hpn.report.growth import bound_text
 from hpn.report.heatmap import MAX_ROOMY, matrix_svg
 from hpn.report.results import Run, best_value, label_results, metric_of, shown_metrics, step_noun, step_text
 from hpn.report.studies import sensitivity_block
 from hpn.report.wording import NOT_MEASURED, explanation, plural, setting
-from hpn.theory.memory import describe_bound
 
 _COSTS = {
     "Parameters": "",
@@ -112,9 +112,7 @@ def _summary_row(
     seconds = result.seconds
     numbers = [quantity(getattr(seconds, part, None)) for part in ("fit", "predict", "total")]
     limit = (
-        ""
-        if result.parameter_bound is None
-        else f"<br><small>≤ {describe_bound(result.parameter_bound)}</small>"
+        "" if result.parameter_bound is None else f"<br><small>≤ {bound_text(result.parameter_bound)}</small>"
     )
     cells.append(f'<td class="num">{count(result.parameters)}{limit}</td>')
     cells.append(f'<td class="num proto">{_prototypes(result)}</td>')
@@ -128,9 +126,7 @@ def _summary_row(
 def _prototypes(result: RunResult) -> str:
     lines = []
     for level, num in (result.prototypes or {}).items():
-        limit = (
-            f" / {describe_bound(result.bounds[level])}" if result.bounds and level in result.bounds else ""
-        )
+        limit = f" / {bound_text(result.bounds[level])}" if result.bounds and level in result.bounds else ""
         lines.append(f"<small>{esc(level)}</small> {count(num)}{limit}")
     return "<br>".join(lines) or MISSING
 

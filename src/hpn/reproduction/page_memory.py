@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from hpn.experiment.published import published_memory, published_parameters
 from hpn.report.format import MISSING, count, decimal
-from hpn.report.growth import GrowthLine, growth_svg
+from hpn.report.growth import GrowthLine, bound_text, growth_svg
 from hpn.reproduction.page_cells import (
     case_label,
     failure,
@@ -16,7 +16,7 @@ from hpn.reproduction.page_cells import (
 )
 from hpn.reproduction.page_parts import Figures, table
 from hpn.reproduction.results import CaseResult, Section
-from hpn.theory.memory import LEVELS, describe_bound
+from hpn.theory.memory import LEVELS
 
 NUMBERS = "parameters"
 _DRAWN = ("small", "paper", "best")
@@ -63,7 +63,7 @@ def bounds_table(section: Section) -> str:
             part.name,
             count(part.values[-1]),
             count(max(part.values)),
-            describe_bound(part.bound),
+            bound_text(part.bound),
             _percent(part.share(max(part.values))),
         ]
         for case in section.measured
@@ -118,8 +118,7 @@ def growth_figures(figures: Figures, section: Section) -> list[str]:
         growths = [GrowthLine(part.name, part.values, part.bound) for part in members]
         title = f"{kind.capitalize()} of {name} on {dataset}"
         ends = ", ".join(
-            f"{part.name} {count(part.values[-1])} of at most {describe_bound(part.bound)}"
-            for part in members
+            f"{part.name} {count(part.values[-1])} of at most {bound_text(part.bound)}" for part in members
         )
         svg = growth_svg(growths, title=title, y_label=f"{kind}, {unit}")
         alt = f"{title}, task by task, with their bounds; at the end {ends}"
