@@ -39,15 +39,16 @@ class Trace:
     moves: int = 0
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Count a call; bodies of modules and classes, which run on import, aside."""
-        code = frame.f_code
+        """Count a call; what runs on import, bodies of modules and classes and what they call, aside."""
+        code, caller = frame.f_code, frame.f_back
         is_function = code.co_flags & inspect.CO_OPTIMIZED
         if event != "call" or not is_function or not code.co_filename.startswith(PACKAGE):
+            return
+        if caller is not None and not caller.f_code.co_flags & inspect.CO_OPTIMIZED:
             return
         file = code.co_filename.removeprefix(PACKAGE)
         self.files[file] += 1
         self.decisions[code.co_name] += code.co_name in DECISIONS
-        caller = frame.f_back
         if caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
             source = caller.f_code.co_filename.removeprefix(PACKAGE)
             self.moves += Path(source).parent != Path(file).parent

@@ -29,7 +29,8 @@ def test_a_store_goes_where_a_data_set_goes(cli: Cli) -> None:
 def test_json_tells_what_was_imported(cli: Cli) -> None:
     code, out, _ = cli("import", "synthetic", "s", *SMALL, "--features", "float16", "--json")
     assert code == 0
-    assert (json.loads(out)["store"], json.loads(out)["nodes"]) == ("s", 120)
+    found = json.loads(out)
+    assert (found["schema"], found["store"], found["nodes"]) == (1, "s", 120)
     assert (Path("s") / "x.bin").stat().st_size == 120 * 32 * 2
 
 

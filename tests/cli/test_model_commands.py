@@ -58,16 +58,39 @@ def write_graph(
     return str(folder)
 
 
-def fit(cli: Cli, graph: str, out: str = "model", *words: str) -> dict[str, Any]:
-    code, printed, err = cli("fit", graph, "--out", out, "--width", "64", "--json", *words)
+def succeed(cli: Cli, *words: str) -> str:
+    """What a command that must succeed prints."""
+    code, out, err = cli(*words)
     assert code == 0, err
-    return dict(json.loads(printed))
+    return out
+
+
+def read_json(cli: Cli, *words: str) -> dict[str, Any]:
+    return dict(json.loads(succeed(cli, *words, "--json")))
+
+
+def fit(cli: Cli, graph: str, out: str = "model", *words: str) -> dict[str, Any]:
+    return read_json(cli, "fit", graph, "--out", out, "--width", "64", *words)
 
 
 def predictions(cli: Cli, *words: str) -> list[dict[str, str]]:
-    code, out, err = cli("predict", *words)
-    assert code == 0, err
-    return list(csv.DictReader(io.StringIO(out)))
+    return list(csv.DictReader(io.StringIO(succeed(cli, "predict", *words))))
+
+
+def files_of(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> str:
+    return write_graph(tmp_path / "graph")
+
+
+@pytest.fixture
+def fitted(cli: Cli, graph: str) -> str:
+    """A graph that ``model`` has learned."""
+    fit(cli, graph)
+    return graph
 
 
 def refused(cli: Cli, *words: str) -> str:
@@ -79,21 +102,14 @@ def refused(cli: Cli, *words: str) -> str:
     return line
 
 
-# ---------------------------------------------------------------------- fit
-
-
-def test_fit_shows_what_it_learned_and_what_comes_next(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
+def test_fit_shows_what_it_learned_and_what_comes_next(cli: Cli, graph: str) -> None:
     code, out, err = cli("fit", graph, "--out", "model", "--width", "64")
     assert code == 0
     assert f"{graph}: 60 nodes, 60 edges, 4 features" in out
     assert "accuracy: 100.0 % of 9 held-out nodes (a fifth of each class, seed 0)" in out
     assert "learned from all 48 labelled nodes:" in out
-    assert [line.split() for line in out.splitlines() if line.startswith("  ")] == [
-        ["fig", "16"],
-        ["kiwi", "16"],
-        ["plum", "16"],
-    ]
+    shown = [line.split() for line in out.splitlines() if line.startswith("  ")]
+    assert shown == [["fig", "16"], ["kiwi", "16"], ["plum", "16"]]
     assert "of at most 81 (atomic)" in out
     assert f"next: hpn predict model {graph} --unlabelled" in out
     assert err.splitlines()[0] == f"reading {graph}"
@@ -101,8 +117,8 @@ def test_fit_shows_what_it_learned_and_what_comes_next(cli: Cli, tmp_path: Path)
     assert (code, err) == (0, "")
 
 
-def test_fit_prints_one_json_object(cli: Cli, tmp_path: Path) -> None:
-    found = fit(cli, write_graph(tmp_path / "graph"))
+def test_fit_prints_one_json_object(cli: Cli, graph: str) -> None:
+    found = fit(cli, graph)
     assert found["schema"] == 1
     assert found["classes"] == {"fig": 16, "kiwi": 16, "plum": 16}
     assert found["held_out"] == {"split": "seeded", "train": 39, "test": 9, "seed": 0}
@@ -121,10 +137,8 @@ def test_measuring_does_not_change_the_model(cli: Cli, tmp_path: Path) -> None:
     fit(cli, graph)
     loaded = hpn.load_graph(graph)
     hpn.HPNClassifier(width=64).fit(loaded, (loaded.y >= 0).numpy()).save("python")
-    for name in ("model", "python"):
-        assert len(list(Path(name).iterdir())) == 2
-    files = [sorted(Path(name).iterdir()) for name in ("model", "python")]
-    assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
+    assert len(files_of("model")) == 2
+    assert files_of("model") == files_of("python")
 
 
 @pytest.mark.parametrize(
@@ -138,8 +152,7 @@ def test_what_cannot_be_measured_is_stated(
     changes: dict[str, Any], why: str, cli: Cli, tmp_path: Path
 ) -> None:
     graph = write_graph(tmp_path / "graph", **changes)
-    code, out, _ = cli("fit", graph, "--out", "model", "--width", "64")
-    assert code == 0
+    out = succeed(cli, "fit", graph, "--out", "model", "--width", "64")
     assert f"accuracy: not measured, as {'the' if 'one class' in why else 'there'}" in out
     assert why in out
     assert fit(cli, graph, "again")["accuracy"] is None
@@ -149,8 +162,7 @@ def test_what_cannot_be_measured_is_stated(
         assert {tuple(row.values())[1:] for row in rows} == {("fig", "1.0", "", "")}
 
 
-def test_models_and_other_folders_are_not_overwritten(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
+def test_models_and_other_folders_are_not_overwritten(cli: Cli, tmp_path: Path, graph: str) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     fit(cli, graph)
@@ -160,36 +172,25 @@ def test_models_and_other_folders_are_not_overwritten(cli: Cli, tmp_path: Path) 
         line = refused(cli, "fit", graph, "--out", out, "--force")
         assert line.endswith("exists and is not a model; choose another folder")
     fit(cli, graph, "model", "--force", "--seed", "3")
-    assert json.loads(cli("show", "model", "--json")[1])["parameters"]["random_state"] == 3
+    assert read_json(cli, "show", "model")["parameters"]["random_state"] == 3
 
 
-def test_parameters_reach_the_model(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
+def test_parameters_reach_the_model(cli: Cli, graph: str) -> None:
     words = ["--strength", "0.2", "--balance", "0.5", "--threshold", "0.004", "--seed", "7"]
     fit(cli, graph, "model", *words)
-    assert json.loads(cli("show", "model", "--json")[1])["parameters"] == {
-        "width": 64,
-        "strength": 0.2,
-        "balance": 0.5,
-        "threshold": 0.004,
-        "random_state": 7,
-    }
+    expected = {"width": 64, "strength": 0.2, "balance": 0.5, "threshold": 0.004, "random_state": 7}
+    assert read_json(cli, "show", "model")["parameters"] == expected
     assert "width = 0" in refused(cli, "fit", graph, "--out", "other", "--width", "0")
     assert not Path("other").exists()
 
 
-# ---------------------------------------------------------------------- predict and explain
-
-
-def test_predictions_come_in_the_order_asked(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    everything = predictions(cli, "model", graph)
+def test_predictions_come_in_the_order_asked(cli: Cli, fitted: str) -> None:
+    everything = predictions(cli, "model", fitted)
     assert list(everything[0]) == ["id", "class", "probability", "second_class", "second_probability"]
     assert [row["id"] for row in everything] == [f"n {at}" for at in range(60)]
     assert [row["class"] for row in everything] == [CLASSES[at % 3] for at in range(60)]
     by_id = {row["id"]: row for row in everything}
-    unlabelled = predictions(cli, "model", graph, "--unlabelled")
+    unlabelled = predictions(cli, "model", fitted, "--unlabelled")
     assert [row["id"] for row in unlabelled] == [f"n {at}" for at in range(4, 60, 5)]
     for name, text in (
         ("ids.csv", "label,ID\nx,n 7\ny,n 3\n,n 7\n"),
@@ -197,46 +198,33 @@ def test_predictions_come_in_the_order_asked(cli: Cli, tmp_path: Path) -> None:
         ("bom.csv", "\ufeffid\r\nn 7\r\n n 3\r\nn 7\r\n"),
     ):
         Path(name).write_bytes(text.encode())
-        found = predictions(cli, "model", graph, "--nodes", name)
+        found = predictions(cli, "model", fitted, "--nodes", name)
         assert found == [by_id[f"n {at}"] for at in (7, 3, 7)]
 
 
-def test_predictions_go_to_files(cli: Cli, tmp_path: Path) -> None:
+def test_predictions_go_to_files(cli: Cli, fitted: str) -> None:
     import duckdb
 
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    expected = cli("predict", "model", graph)[1]
-    assert cli("predict", "model", graph, "--out", "-")[1] == expected
-    code, out, _ = cli("predict", "model", graph, "--out", "found.csv")
-    assert code == 0
+    expected = cli("predict", "model", fitted)[1]
+    assert cli("predict", "model", fitted, "--out", "-")[1] == expected
+    out = succeed(cli, "predict", "model", fitted, "--out", "found.csv")
     assert "60 nodes predicted:" in out
     assert Path("found.csv").read_text() == expected
-    printed = json.loads(cli("predict", "model", graph, "--out", "it's.parquet", "--json")[1])
-    assert printed == {
-        "schema": 1,
-        "nodes": 60,
-        "classes": {"fig": 20, "kiwi": 20, "plum": 20},
-        "out": "it's.parquet",
-    }
+    classes = {"fig": 20, "kiwi": 20, "plum": 20}
+    printed = read_json(cli, "predict", "model", fitted, "--out", "it's.parquet")
+    assert printed == {"schema": 1, "nodes": 60, "classes": classes, "out": "it's.parquet"}
     rows = duckdb.read_parquet("it's.parquet").fetchall()
-    in_json = json.loads(cli("predict", "model", graph, "--json")[1])["predictions"]
+    in_json = read_json(cli, "predict", "model", fitted)["predictions"]
     assert rows == [tuple(row.values()) for row in in_json]
     assert not [path for path in Path().iterdir() if path.name.startswith(".")]
-    Path("ids.parquet").unlink(missing_ok=True)
-    duckdb.sql("COPY (SELECT 'n 7' AS id) TO 'ids.parquet' (FORMAT parquet)")
-    (row,) = predictions(cli, "model", graph, "--nodes", "ids.parquet")
-    assert row["id"] == "n 7"
 
 
 def test_ids_that_are_numbers_stay_numbers(cli: Cli, tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "graph", numbers=True)
     fit(cli, graph)
     Path("ids.csv").write_text("node\n107\n")
-    (row,) = json.loads(cli("predict", "model", graph, "--nodes", "ids.csv", "--json")[1])["predictions"]
-    assert row["id"] == 107
-    told = json.loads(cli("explain", "model", graph, "--node", "107", "--json")[1])
-    assert told["node"] == 107
+    (row,) = read_json(cli, "predict", "model", graph, "--nodes", "ids.csv")["predictions"]
+    assert row["id"] == read_json(cli, "explain", "model", graph, "--node", "107")["node"] == 107
 
 
 def test_nodes_without_ids_are_known_by_their_positions(cli: Cli, tmp_path: Path) -> None:
@@ -247,35 +235,33 @@ def test_nodes_without_ids_are_known_by_their_positions(cli: Cli, tmp_path: Path
     features = np.random.default_rng(0).random((30, 4)) + np.eye(3, 4)[every % 3]
     np.savez(graph, **edges, attr_matrix=features, labels=every % 3)
     fit(cli, graph)
-    rows = json.loads(cli("predict", "model", graph, "--json")[1])["predictions"]
+    rows = read_json(cli, "predict", "model", graph)["predictions"]
     assert [row["id"] for row in rows] == list(range(30))
-    told = json.loads(cli("explain", "model", graph, "--node", "7", "--json")[1])
+    told = read_json(cli, "explain", "model", graph, "--node", "7")
     assert told["node"] == 7
     assert all(isinstance(share["of"], int) for share in told["neighbors"])
     cli("predict", "model", graph, "--out", "found.parquet")
     assert [row[0] for row in duckdb.read_parquet("found.parquet").fetchall()] == list(range(30))
 
 
-def test_there_is_a_clock_in_a_terminal(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = write_graph(tmp_path / "graph")
+def test_there_is_a_clock_in_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, graph: str) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     assert fit(cli, graph)["learned"] == 48
 
 
+@pytest.mark.usefixtures("fitted")
 def test_graphs_without_edges_and_with_unseen_nodes_only(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
     other = write_graph(tmp_path / "other", 9, numbers=True, edges=False)
     rows = predictions(cli, "model", other)
     assert [row["class"] for row in rows] == [CLASSES[at % 3] for at in range(9)]
-    code, out, _ = cli("explain", "model", other, "--node", "103")
-    assert code == 0
+    out = succeed(cli, "explain", "model", other, "--node", "103")
     assert "neighbours" not in out
     assert "its features that matter most, for fig over" in out
 
 
+@pytest.mark.usefixtures("fitted")
 def test_a_graph_without_labels(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
     bare = write_graph(tmp_path / "bare", 9, labelled=lambda _: False)
     assert len(predictions(cli, "model", bare, "--unlabelled")) == 9
 
@@ -288,16 +274,13 @@ def test_all_nodes_have_a_label(cli: Cli, tmp_path: Path) -> None:
     assert err.splitlines()[-1] == "every node has a label"
 
 
-def test_explain_names_neighbours_and_features(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    code, out, _ = cli("explain", "model", graph, "--node", "n 10")
-    assert code == 0
+def test_explain_names_neighbours_and_features(cli: Cli, fitted: str) -> None:
+    out = succeed(cli, "explain", "model", fitted, "--node", "n 10")
     lines = out.splitlines()
     assert lines[0].startswith("node n 10: kiwi (")
     for slot in ("its own features", "nodes 1 hop away", "nodes 2 hops away"):
         assert any(line.startswith(f"  {slot}") and "speak for kiwi" in line for line in lines)
-    told = json.loads(cli("explain", "model", graph, "--node", "n 10", "--json")[1])
+    told = read_json(cli, "explain", "model", fitted, "--node", "n 10")
     assert {share["of"] for share in told["neighbors"][:2]} == {"n 7", "n 13"}
     assert {share["label"] for share in told["neighbors"][:2]} == {"kiwi"}
     assert told["features"][0]["of"] == "b"
@@ -305,61 +288,46 @@ def test_explain_names_neighbours_and_features(cli: Cli, tmp_path: Path) -> None
     assert "n 4 (predicted kiwi)" in out, "neighbours without a label have a prediction"
 
 
+@pytest.mark.usefixtures("fitted")
 def test_columns_are_found_by_name(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
     expected = cli("predict", "model", str(tmp_path / "graph"))[1]
     assert cli("predict", "model", write_graph(tmp_path / "moved", columns="cdba"))[1] == expected
-    fewer, more = (
-        write_graph(tmp_path / "fewer", columns="abd"),
-        write_graph(tmp_path / "more", columns="abxcd"),
-    )
+    fewer, more = (write_graph(tmp_path / columns, columns=columns) for columns in ("abd", "abxcd"))
     for command in ("predict", "update"):
         assert "nodes.csv: has no feature column 'c'" in refused(cli, command, "model", fewer)
         assert "nodes.csv: has a feature column 'x'" in refused(cli, command, "model", more)
 
 
-# ---------------------------------------------------------------------- update, forget and show
-
-
-def test_update_states_what_it_did(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
+def test_update_states_what_it_did(cli: Cli, tmp_path: Path, fitted: str) -> None:
     before = Path("model/checkpoint.json").stat().st_mtime_ns
-    code, out, _ = cli("update", "model", graph)
-    assert code == 0
+    out = succeed(cli, "update", "model", fitted)
     assert out.splitlines() == ["0 new and 0 changed labels learned", "model: model, 48 nodes of 3 classes"]
     assert Path("model/checkpoint.json").stat().st_mtime_ns == before, "nothing to write"
     more = write_graph(tmp_path / "more", 90, classes=("plum", "kiwi", "fig"), labelled=lambda at: at > 9)
-    done = json.loads(cli("update", "model", more, "--json")[1])
+    done = read_json(cli, "update", "model", more)
     changed = [at for at in range(10, 60) if at % 5 != 4 and at % 3 != 1]
     assert (done["new"], done["changed"], done["unlabelled"]) == (80 - 40, len(changed), 8)
     assert done["encoded_again"]["nodes"] == 48 - len(changed)
     assert done["classes"] == {"fig": 30, "kiwi": 29, "plum": 29}
-    code, out, _ = cli("update", "model", more, "--refresh")
-    assert "8 learned nodes have no label in this graph and are forgotten" in out
+    out = succeed(cli, "update", "model", more, "--refresh")
+    assert "8 learned nodes without a label in this graph: forgotten" in out
     assert "80 nodes encoded again in" in out
 
 
-def test_forget_by_nodes(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
+def test_forget_by_nodes(cli: Cli, tmp_path: Path, fitted: str) -> None:
     Path("ids.csv").write_text("id\nn 0\nn 3\nn 4\n")
-    code, out, _ = cli("forget", "model", graph, "--nodes", "ids.csv")
-    assert code == 0
-    assert out.splitlines() == [
-        "2 nodes forgotten, 1 not learned",
-        "model: model, 46 nodes of 3 classes",
-    ]
+    out = succeed(cli, "forget", "model", fitted, "--nodes", "ids.csv")
+    assert out.splitlines() == ["2 nodes forgotten, 1 not learned", "model: model, 46 nodes of 3 classes"]
     without = write_graph(tmp_path / "without", labelled=lambda at: at % 5 != 4 and at not in {0, 3})
     fit(cli, without, "never")
-    assert cli("predict", "model", graph)[1] == cli("predict", "never", graph)[1]
+    assert cli("predict", "model", fitted)[1] == cli("predict", "never", fitted)[1]
     assert len(list(Path("model").iterdir())) == 2
 
 
+@pytest.mark.usefixtures("fitted")
 def test_forgetting_what_the_graph_does_not_have_is_refused(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
     part = write_graph(tmp_path / "part", 30)
-    before = {path.name: path.read_bytes() for path in Path("model").iterdir()}
+    before = files_of("model")
     Path("gone.csv").write_text("id\nn 40\n")
     Path("here.csv").write_text("id\nn 3\n")
     line = refused(cli, "forget", "model", part, "--nodes", "gone.csv")
@@ -373,12 +341,11 @@ def test_forgetting_what_the_graph_does_not_have_is_refused(cli: Cli, tmp_path: 
     assert "there is no class 'pear'; classes are 'fig', 'kiwi', 'plum'" in refused(
         cli, "forget", "model", part, "--class", "pear"
     )
-    assert {path.name: path.read_bytes() for path in Path("model").iterdir()} == before
+    assert files_of("model") == before
 
 
+@pytest.mark.usefixtures("fitted")
 def test_show(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
     cli("update", "model", write_graph(tmp_path / "more", 90))
     code, out, err = cli("show", "model")
     assert (code, err) == (0, "")
@@ -388,26 +355,20 @@ def test_show(cli: Cli, tmp_path: Path) -> None:
     assert "(90 nodes, 90 edges)" in out
     assert "of at most 81 (atomic)" in out
     assert " MB" in out
-    told = json.loads(cli("show", "model", "--json")[1])
+    told = read_json(cli, "show", "model")
     assert [fit["learned"] for fit in told["fits"]] == [48, 24]
     assert told["bytes"] == sum(path.stat().st_size for path in Path("model").iterdir())
 
 
-def test_models_made_in_python_may_have_numbers_as_classes(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
+def test_models_made_in_python_may_have_numbers_as_classes(cli: Cli, graph: str) -> None:
     loaded = hpn.load_graph(graph)
     nodes = np.flatnonzero(loaded.y >= 0)
     hpn.HPNClassifier(width=64).fit(loaded, nodes, loaded.y[nodes]).save("model")
-    assert json.loads(cli("predict", "model", graph, "--json")[1])["predictions"][0]["class"] == 0
+    assert read_json(cli, "predict", "model", graph)["predictions"][0]["class"] == 0
     assert "classes forgotten: 2" in cli("forget", "model", graph, "--class", "2")[1]
 
 
-# ---------------------------------------------------------------------- what is refused
-
-
-def test_wrong_arguments(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
+def test_wrong_arguments(cli: Cli, fitted: str) -> None:
     Path("ids.csv").write_text("id\nn 1\n")
     Path("other.csv").write_text("name,age\nx,3\n")
     Path("empty.csv").write_text("id\n")
@@ -431,35 +392,29 @@ def test_wrong_arguments(cli: Cli, tmp_path: Path) -> None:
             "give --nodes FILE or --class NAME, one of them",
         ),
     ):
-        assert message in refused(cli, words[0], "model", graph, *words[1:])
+        assert message in refused(cli, words[0], "model", fitted, *words[1:])
     assert "no data set or file 'nowhere'" in refused(cli, "predict", "model", "nowhere")
 
 
 @pytest.mark.parametrize("command", ["update", "predict", "explain", "forget", "show"])
-def test_folders_that_are_no_model(command: str, cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
+def test_folders_that_are_no_model(command: str, cli: Cli, fitted: str) -> None:
     more = {"explain": ["--node", "n 1"], "forget": ["--class", "fig"]}.get(command, [])
-    words = [] if command == "show" else [graph, *more]
+    words = [] if command == "show" else [fitted, *more]
     assert "is not a saved model" in refused(cli, command, "graph", *words)
     header = Path("model/checkpoint.json")
     content = json.loads(header.read_text())
+    del content["content_sha256"]
     for version, message in ((99, "upgrade hpn"), (1, "of an earlier version of hpn")):
-        changed = {**content["content"], "model_format": version}
-        header.write_text(json.dumps({**content, "content_sha256": ..., "content": changed}, default=str))
-        broken = json.loads(header.read_text())
-        del broken["content_sha256"]
-        header.write_text(json.dumps(broken))
+        content["content"]["model_format"] = version
+        header.write_text(json.dumps(content))
         assert message in refused(cli, command, "model", *words)
     header.write_text("{")
     assert "is damaged" in refused(cli, command, "model", *words)
 
 
 @pytest.mark.parametrize("words", [("update", "--refresh"), ("forget", "--class", "fig")])
-def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    before = {path.name: path.read_bytes() for path in Path("model").iterdir()}
+def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cli, fitted: str) -> None:
+    before = files_of("model")
     script = (
         "import sys, time, hpn.experiment.run.folder as files\n"
         "write = files.write_json\n"
@@ -488,59 +443,57 @@ def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cl
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err.splitlines()[-1] == "hpn: interrupted while writing model; run the same command again"
-    left = {path.name: path.read_bytes() for path in Path("model").iterdir()}
+    left = files_of("model")
     assert left["checkpoint.json"] == before["checkpoint.json"]
-    rows = predictions(cli, "model", graph)
+    rows = predictions(cli, "model", fitted)
     assert len(rows) == 60
-    code, _, _ = cli(words[0], "model", graph, *words[1:])
+    code, _, _ = cli(words[0], "model", fitted, *words[1:])
     assert code == 0
     assert len(list(Path("model").iterdir())) == 2
 
 
-# ---------------------------------------------------------------------- what must not be lost
-
-
-def test_predictions_do_not_replace_the_graph(cli: Cli, tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    before = (Path(graph) / "nodes.csv").read_bytes()
-    for given in (graph, f"{graph}/nodes.csv"):
-        line = refused(cli, "predict", "model", given, "--out", f"{graph}/nodes.csv")
+def test_predictions_do_not_replace_the_graph(cli: Cli, tmp_path: Path, fitted: str) -> None:
+    before = (Path(fitted) / "nodes.csv").read_bytes()
+    for given in (fitted, f"{fitted}/nodes.csv"):
+        line = refused(cli, "predict", "model", given, "--out", f"{fitted}/nodes.csv")
         assert "is a file of the graph; choose another name" in line
-    assert (Path(graph) / "nodes.csv").read_bytes() == before
+    assert (Path(fitted) / "nodes.csv").read_bytes() == before
     (tmp_path / "folder.csv").mkdir()
-    assert "is a folder" in refused(cli, "predict", "model", graph, "--out", str(tmp_path / "folder.csv"))
+    assert "is a folder" in refused(cli, "predict", "model", fitted, "--out", str(tmp_path / "folder.csv"))
 
 
+@pytest.mark.usefixtures("fitted")
 def test_a_graph_with_other_ids_is_not_learned_beside_the_first(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
     other = write_graph(tmp_path / "other", numbers=True)
     assert "none of the 48 nodes that were learned is in the graph" in refused(cli, "update", "model", other)
     assert cli("update", "model", other, "--refresh")[0] == 0
 
 
-def test_what_an_interrupted_command_left_is_replaced_and_removed(cli: Cli, tmp_path: Path) -> None:
+def test_what_an_interrupted_command_left_is_replaced_and_removed(cli: Cli, graph: str) -> None:
     folder = Path("model")
     folder.mkdir()
     left = [folder / "state-0123456789abcdef.safetensors", folder / ".checkpoint.json.77.part"]
     for path in left:
         path.write_bytes(b"left")
-    fit(cli, write_graph(tmp_path / "graph"))
+    fit(cli, graph)
     assert not any(path.exists() for path in left)
 
 
-def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path) -> None:
+def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path, fitted: str) -> None:
     import duckdb
 
-    graph = write_graph(tmp_path / "graph")
-    fit(cli, graph)
-    for name, node in (("ids1", "n 2"), ("ids[1]", "n 1")):
-        duckdb.sql(f"COPY (SELECT '{node}' AS id) TO '{tmp_path}/{name}.parquet' (FORMAT parquet)")
-    found = predictions(cli, "model", graph, "--nodes", str(tmp_path / "ids[1].parquet"))
+    for name, node in (("ids1", "'n 2'"), ("ids[1]", "'n 1'"), ("null", "NULL")):
+        duckdb.sql(f"COPY (SELECT {node} AS id) TO '{tmp_path}/{name}.parquet' (FORMAT parquet)")
+    found = predictions(cli, "model", fitted, "--nodes", str(tmp_path / "ids[1].parquet"))
     assert [row["id"] for row in found] == ["n 1"]
+    assert "null.parquet: row 1 has no id" in refused(
+        cli, "predict", "model", fitted, "--nodes", "null.parquet"
+    )
     several = tmp_path / "several.csv"
     several.write_text("n 1\nn 2,n 3\n")
-    assert "rows of several values" in refused(cli, "predict", "model", graph, "--nodes", str(several))
+    assert "several.csv has no column id; its columns are n 1" in refused(
+        cli, "predict", "model", fitted, "--nodes", str(several)
+    )
 
 
 @pytest.mark.parametrize(
@@ -557,13 +510,13 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path) -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("fitted")
 def test_a_full_disk_is_reported_with_what_was_kept(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, target: str, message: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: str, target: str, message: str
 ) -> None:
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    fit(cli, write_graph(tmp_path / "graph"))
     Path("old.csv").write_text("mine")
     before = cli("show", "model")[1]
     with monkeypatch.context() as patch:
@@ -576,12 +529,12 @@ def test_a_full_disk_is_reported_with_what_was_kept(
     assert cli(*words.split(), "--quiet")[0] == 0
 
 
-def test_a_model_without_a_summary_is_shown_as_well(cli: Cli, tmp_path: Path) -> None:
-    fit(cli, write_graph(tmp_path / "graph"))
-    shown = json.loads(cli("show", "model", "--json")[1])
+@pytest.mark.usefixtures("fitted")
+def test_a_model_without_a_summary_is_shown_as_well(cli: Cli) -> None:
+    shown = read_json(cli, "show", "model")
     header = json.loads(Path("model/checkpoint.json").read_text())
     del header["content"]["summary"], header["content_sha256"]  # as an earlier version wrote it
     Path("model/checkpoint.json").write_text(json.dumps(header))
-    again = json.loads(cli("show", "model", "--json")[1])
+    again = read_json(cli, "show", "model")
     assert shown.pop("bytes") != again.pop("bytes")
     assert shown == again

@@ -25,10 +25,14 @@ def words_of(settings: dict[str, Any]) -> list[str]:
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
+def shown(cli: Cli, *words: str) -> str:
+    code, out, err = cli("theory", *words)
+    assert code == 0, err
+    return out
+
+
 def asked(cli: Cli, *words: str) -> Any:
-    code, out, _ = cli("theory", *words, "--json")
-    assert code == 0
-    return json.loads(out)
+    return json.loads(shown(cli, *words, "--json"))
 
 
 def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
@@ -49,8 +53,7 @@ def test_extractors_and_features_are_counted(cli: Cli) -> None:
 
 
 def test_the_bound_is_printed_with_its_name(cli: Cli) -> None:
-    code, out, _ = cli("theory", "bound", "--dim", "4", "--threshold", "0.5", "--extractors", "3")
-    assert code == 0
+    out = shown(cli, "bound", "--dim", "4", "--threshold", "0.5", "--extractors", "3")
     for words in ("n_A", "n_N", "n_C", "150", "25", "linear programming", "bytes"):
         assert words in out
 
@@ -63,8 +66,7 @@ def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
         assert row["one_set"]["bytes"] <= 20_000
         assert row["one_set"]["threshold"] <= row["theorem"]["threshold"]
     assert told["choices"][2]["theorem"] is None
-    code, out, _ = cli("theory", "choose", "--budget", "20kB", "--dim", "2", "--dim", "1024")
-    assert code == 0
+    out = shown(cli, "choose", "--budget", "20kB", "--dim", "2", "--dim", "1024")
     assert "none" in out
     assert "20,000 bytes" in out
 
@@ -105,8 +107,7 @@ def test_a_run_is_checked_task_by_task(cli: Cli, settings: dict[str, Any]) -> No
     told = asked(cli, "check", "r")
     assert told["holds"]
     assert {(row["seed"], row["task"]) for row in told["growth"]} == {(s, t) for s in (0, 1) for t in (0, 1)}
-    code, out, _ = cli("theory", "check", "r")
-    assert code == 0
+    out = shown(cli, "check", "r")
     assert "after task 2" in out
     assert "every bound is kept" in out
 
@@ -132,8 +133,7 @@ def test_retention_is_told_and_proved(cli: Cli) -> None:
     assert told["changes"] == [{**told["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
     assert not told["theorem"][0]["is_satisfied"]
     assert told["theorem"][0]["reasons"]
-    code, out, _ = cli("theory", "retention", "synthetic", *words, "--quiet")
-    assert code == 0
+    out = shown(cli, "retention", "synthetic", *words, "--quiet")
     assert "proved same" in out
     assert told["proofs"][0]["now"][:12] in out
 
@@ -142,8 +142,7 @@ def test_retention_of_a_solved_network_is_proved_and_the_theorem_does_not_apply(
     told = asked(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
     assert told["is_proved"]
     assert told["theorem"] is None
-    code, out, _ = cli("theory", "retention", "synthetic", *words_of(SOLVED), "--quiet")
-    assert code == 0
+    out = shown(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
     assert "Theorem 2 does not apply" in out
     assert "proved same" in out
     assert told["proofs"][0]["now"][:12] in out
@@ -161,11 +160,9 @@ def test_a_failed_proof_is_exit_code_1(
 
 
 def test_a_bound_that_bounds_nothing_is_named(cli: Cli) -> None:
-    words = ("theory", "bound", "--dim", "256", "--threshold", "0.01")
-    code, out, _ = cli(*words)
-    assert code == 0
-    assert "prototypes at most: no useful bound" in out
-    told = json.loads(cli(*words, "--json")[1])
+    words = ("bound", "--dim", "256", "--threshold", "0.01")
+    assert "prototypes at most: no useful bound" in shown(cli, *words)
+    told = asked(cli, *words)
     numbers = [told["bytes"], told["parameters"], *told["prototypes"].values()]
     numbers += [level[key] for level in told["levels"].values() for key in ("bound", "code")]
     assert max(numbers) < 2**63

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from hpn.cli.app import app
-from hpn.cli.models import Missing, UnknownEdges
-from hpn.cli.options import AsJson, DataRoot, Dataset, Quiet, read_settings, watching
+from hpn.cli.options import Dataset, read_settings, watching
+from hpn.cli.session import Session, TextColumns, count, describe_sizes, with_session
 
 
 @app.command("import")
+@with_session
 def import_(
+    session: Session,
     source: Dataset,
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder to make.")],
+    store: Annotated[Path, Argument(metavar="STORE", help="The folder to make.")],
     features: Annotated[
-        str, typer.Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
+        str, Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
     ] = "float32",
-    text: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Read this column of a table as text.")
-    ] = None,
-    missing: Missing = None,
-    unknown_edges: UnknownEdges = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    text: TextColumns = None,
+    set_: Annotated[list[str] | None, Option("--set", metavar="data.KEY=VALUE")] = None,
 ) -> None:
     """Write a data set as a store: flat arrays that every command maps into memory instead of reading them.
 
@@ -42,20 +36,20 @@ def import_(
     if features not in FEATURE_TYPES:
         raise ConfigError(f"--features {features}: expected {' or '.join(FEATURE_TYPES)}")
     options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
-    given = {"text": ",".join(text or []), "missing": missing, "unknown_edges": unknown_edges}
+    given = {"text": ",".join(text or []), "missing": session.missing, "unknown_edges": session.unknown_edges}
     options |= {key: value for key, value in given.items() if value}
-    with watching(quiet) as watcher:
+    with watching(session.quiet) as watcher:
         graph = import_dataset(
-            source, store, features=features, data_root=data_root, options=options, begin=watcher.reading
+            source,
+            store,
+            features=features,
+            data_root=session.data_root,
+            options=options,
+            begin=watcher.reading,
         )
-    described = {**describe_graph(graph), "notes": list(graph.notes), "store": str(store)}
-    if as_json:
-        typer.echo(json.dumps(described, ensure_ascii=False))
-    else:
-        sizes = (
-            f"{described['nodes']:,} nodes, {described['edges']:,} edges, {described['features']:,} features"
-        )
-        typer.echo(f"{described['name']}: {sizes}, {described['classes']} classes")
-        for note in graph.notes:
-            typer.echo(f"- {note}")
-        typer.echo(f"store: {store}")
+    lines = [
+        f"{graph.name}: {describe_sizes(graph)}, {count(graph.num_classes, 'class')}",
+        *(f"- {note}" for note in graph.notes),
+        f"store: {store}",
+    ]
+    session.report({**describe_graph(graph), "notes": list(graph.notes), "store": str(store)}, lines)

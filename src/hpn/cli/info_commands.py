@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hpn.cli.app import CommandLine, app
+from hpn.cli.app import app
 from hpn.cli.options import AsJson, DataRoot, read_settings
 
-datasets_app = CommandLine(help="Data sets: what there is, what is on disk.")
+datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
 app.add_typer(datasets_app, name="datasets")
 
 

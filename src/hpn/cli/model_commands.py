@@ -1,69 +1,62 @@
-"""``hpn fit``, ``hpn update``, ``hpn forget`` and ``hpn show``: a model of one's own graph."""
+"""A model of one's own graph: ``hpn fit``, ``update``, ``forget``, ``show``, ``predict`` and ``explain``."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from hpn.cli.app import app
-from hpn.cli.models import (
+from hpn.cli.options import AsJson
+from hpn.cli.session import (
     GraphPath,
-    Missing,
     ModelPath,
-    UnknownEdges,
+    Session,
+    TextColumns,
     count,
     describe_classes,
-    describe_prototypes,
-    describe_size,
-    folder_size,
-    open_graph,
-    open_model,
-    report,
-    working,
+    describe_names,
+    describe_sizes,
+    node_ids,
+    with_session,
 )
-from hpn.cli.options import AsJson, DataRoot, Quiet
 from hpn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from hpn.model.changes import Encoding
+    import numpy as np
+
+    from hpn.datasets import Graph
+    from hpn.model.changes import Forgotten, Update
     from hpn.model.core import ClassifierCore
+
+AT_ONCE = 1 << 16
+"""Nodes that are predicted at once."""
 
 
 @app.command()
+@with_session
 def fit(
+    session: Session,
     graph: GraphPath,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
-    text: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column of text; may be given several times.")
-    ] = None,
-    missing: Missing = None,
-    unknown_edges: UnknownEdges = None,
+    out: Annotated[Path, Option(metavar="MODEL", help="The folder to write.")],
+    text: TextColumns = None,
     width: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Random features: more are slower and more accurate. Default 500 to 2000, by size.",
-        ),
+        Option(metavar="N", help="Random features, 500 to 2000 by size; more are slower and more accurate."),
     ] = None,
     strength: Annotated[
-        float, typer.Option(metavar="X", help="Regularisation: more trusts single labels less.")
+        float, Option(metavar="X", help="Regularisation: more trusts single labels less.")
     ] = 0.1,
-    balance: Annotated[
-        float, typer.Option(metavar="X", help="0: nodes count the same; 1: classes do.")
-    ] = 0.75,
-    threshold: Annotated[
-        float, typer.Option(metavar="T", help="Distance within which prototypes match.")
-    ] = 0.003,
+    balance: Annotated[float, Option(metavar="X", help="0: nodes count the same; 1: classes do.")] = 0.75,
+    threshold: Annotated[float, Option(metavar="T", help="Distance within which prototypes match.")] = 0.003,
     seed: Annotated[
-        int, typer.Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")
+        int, Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing model.")] = False,
 ) -> None:
     """Learn the labelled nodes of a graph, and write a model.
 
@@ -73,96 +66,77 @@ def fit(
     from hpn.model.core import ClassifierCore
 
     _check_out(out, force)
-    loaded = open_graph(
-        graph, data_root, quiet, text=tuple(text or ()), missing=missing, unknown_edges=unknown_edges
-    )
+    loaded = session.open_graph(graph, text=tuple(text or ()))
     model = ClassifierCore(
         width=width, strength=strength, balance=balance, threshold=threshold, random_state=seed
     )
-    with working(f"measuring on held-out nodes of {graph}", quiet):
-        held_out = measure(model, loaded, seed)
-    with working(f"learning {graph}", quiet):
+    with session.working(f"measuring on held-out nodes of {graph}"):
+        held_out, accuracy = measure(model, loaded, seed)
+    with session.working(f"learning {graph}"):
         model.update(loaded)  # with what was learned already, the same as learning all at once
-    with working(f"writing {out}", quiet):
-        model.save(out)
-    counts = model.counts_
-    content = {
+    session.save(model, out)
+    counts = _by_name(model.counts_)
+    content: dict[str, Any] = {
         "graph": graph,
         "nodes": loaded.num_nodes,
         "edges": loaded.num_edges,
         "features": loaded.num_features,
-        "classes": _by_name(counts),
+        "classes": counts,
         "learned": sum(counts.values()),
-        "held_out": held_out.split,
-        "accuracy": held_out.accuracy,
+        **held_out,
         "prototypes": model.prototype_counts_,
         "bounds": model.prototype_bounds_,
         "notes": list(loaded.notes),
         "out": str(out),
     }
     lines = [
-        f"{graph}: {count(loaded.num_nodes, 'node')}, {count(loaded.num_edges, 'edge')}, "
-        f"{count(loaded.num_features, 'feature')}",
-        held_out.line,
-        f"learned from all {count(sum(counts.values()), 'labelled node')}:",
+        f"{graph}: {describe_sizes(loaded)}",
+        accuracy,
+        f"learned from all {count(content['learned'], 'labelled node')}:",
         *describe_classes(counts),
-        describe_prototypes(model.prototype_counts_, model.prototype_bounds_),
-        f"model: {out} ({describe_size(out)})",
+        _describe_prototypes(content),
+        f"model: {out} ({_size(out) / 1e6:,.1f} MB)",
         f"next: hpn predict {out} {graph} --unlabelled --out predictions.csv",
     ]
-    report(content, lines, as_json)
+    session.report(content, lines)
 
 
 @app.command()
+@with_session
 def update(
+    session: Session,
     model: ModelPath,
     graph: GraphPath,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Learn the whole graph anew: equals a new fit, bit for bit.")
+        bool, Option("--refresh", help="Learn the whole graph anew: equals a new fit, bit for bit.")
     ] = False,
-    missing: Missing = None,
-    unknown_edges: UnknownEdges = None,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
     """Learn the labels of a graph, as it is now, that are new or have changed since."""
-    learned = open_model(model, quiet)
-    loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)
-    with working(f"learning what is new in {graph}", quiet):
+    learned, loaded = session.open_both(model, graph)
+    with session.working(f"learning what is new in {graph}"):
         done = learned.update(loaded, refresh=refresh)
     if refresh or done.new or done.changed:
-        with working(f"writing {model}", quiet):
-            learned.save(model)
-    has, are, stay = ("has", "is", "stays") if done.unlabelled == 1 else ("have", "are", "stay")
-    fate = f"{are} forgotten" if refresh else f"{stay} learned"
-    unlabelled = f"{count(done.unlabelled, 'learned node')} {has} no label in this graph and {fate}"
+        session.save(learned, model)
+    counts, fate = _by_name(learned.counts_), "forgotten" if refresh else "kept"
+    unlabelled = f"{count(done.unlabelled, 'learned node')} without a label in this graph: {fate}"
     lines = [
         f"{done.new:,} new and {done.changed:,} changed labels learned",
-        *([f"new classes: {', '.join(map(str, done.new_classes))}"] if done.new_classes else []),
-        *([unlabelled] if done.unlabelled else []),
-        *_describe_encoding(
-            done.encoded_again, "" if refresh else ", because labels of another graph changed"
-        ),
-        *_describe_tasks(done.dropped_tasks),
-        f"model: {model}, {_describe_counts(learned.counts_)}",
+        describe_names("new classes", done.new_classes),
+        unlabelled if done.unlabelled else "",
+        *_describe_consequences(done, "" if refresh else ", because labels of another graph changed"),
+        f"model: {model}, {_describe_counts(counts)}",
     ]
-    report({**asdict(done), "classes": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
+    session.report({**asdict(done), "classes": counts, "model": str(model)}, lines)
 
 
 @app.command()
+@with_session
 def forget(
+    session: Session,
     model: ModelPath,
     graph: GraphPath,
-    nodes: Annotated[Path | None, typer.Option(metavar="FILE", help="A table with a column id.")] = None,
-    class_: Annotated[
-        str | None, typer.Option("--class", metavar="NAME", help="A class, with its nodes.")
-    ] = None,
-    missing: Missing = None,
-    unknown_edges: UnknownEdges = None,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    nodes: Annotated[Path | None, Option(metavar="FILE", help="A table with a column id.")] = None,
+    class_: Annotated[str | None, Option("--class", metavar="NAME", help="A class, with its nodes.")] = None,
 ) -> None:
     """Forget nodes or a class exactly, as if they had never been learned.
 
@@ -170,9 +144,10 @@ def forget(
     """
     if (nodes is None) == (class_ is None):
         raise ConfigError("give --nodes FILE or --class NAME, one of them")
-    learned = open_model(model, quiet)
-    loaded = open_graph(graph, data_root, quiet, learned, missing=missing, unknown_edges=unknown_edges)
-    given: dict[str, Any] = {"label": _find_label(learned, class_)}
+    learned, loaded = session.open_both(model, graph)
+    # Models made in Python may have classes that are numbers.
+    label = next((label for label in learned.classes_.tolist() if str(label) == class_), class_)
+    given: dict[str, Any] = {"label": label}
     if nodes is not None:
         from hpn.cli.node_files import read_ids_file
 
@@ -183,19 +158,18 @@ def forget(
                 f"{error}; what is to be forgotten must be in the graph: give the graph with it, or use "
                 "hpn update --refresh, which learns the graph as it is and nothing else"
             ) from None
-    with working(f"forgetting in {graph}", quiet):
+    with session.working(f"forgetting in {graph}"):
         done = learned.forget(loaded, **given)
-    with working(f"writing {model}", quiet):
-        learned.save(model)  # also if nothing was learned of them: an interrupted command may have left files
+    session.save(learned, model)  # even if none was learned: an interrupted command may have left files
+    counts = _by_name(learned.counts_)
+    not_learned = f", {done.not_learned:,} not learned" if done.not_learned else ""
     lines = [
-        f"{count(done.nodes, 'node')} forgotten"
-        + (f", {done.not_learned:,} not learned" if done.not_learned else ""),
-        *([f"classes forgotten: {', '.join(map(str, done.classes))}"] if done.classes else []),
-        *_describe_encoding(done.encoded_again, ", because they were learned in another graph"),
-        *_describe_tasks(done.dropped_tasks),
-        f"model: {model}, {_describe_counts(learned.counts_)}",
+        f"{count(done.nodes, 'node')} forgotten{not_learned}",
+        describe_names("classes forgotten", done.classes),
+        *_describe_consequences(done, ", because they were learned in another graph"),
+        f"model: {model}, {_describe_counts(counts)}",
     ]
-    report({**asdict(done), "remaining": _by_name(learned.counts_), "model": str(model)}, lines, as_json)
+    session.report({**asdict(done), "remaining": counts, "model": str(model)}, lines)
 
 
 @app.command()
@@ -203,31 +177,100 @@ def show(model: ModelPath, as_json: AsJson = False) -> None:
     """Show what a model has learned, and what it takes."""
     from hpn.model.saved import read_summary
 
+    session = Session(as_json=as_json, quiet=True)
     # Without PyTorch, unless the model is of an earlier version or damaged.
-    found = read_summary(model) or open_model(model, quiet=True).summarize()
-    counts, columns, kinds = dict(found["classes"]), found["columns"], found["column_kinds"] or {}
-    content = {"model": str(model), **found, "classes": _by_name(counts), "bytes": folder_size(model)}
+    found = read_summary(model) or session.open_model(model).summarize()
+    counts, columns, kinds = _by_name(dict(found["classes"])), found["columns"], found["column_kinds"] or {}
+    content = {"model": str(model), **found, "classes": counts, "bytes": _size(model)}
+    features = count(found["features"], "feature")
     shown = [f"{name} ({kinds[name]})" if name in kinds else name for name in columns[:8]]
-    listed = f": {', '.join(shown)}{', …' if len(columns) > 8 else ''}" if shown else ""
+    shown += ["…"] if len(columns) > 8 else []
     lines = [
         f"{_describe_counts(counts)}:",
         *describe_classes(counts),
-        f"{count(found['features'], 'feature')}{listed}",
+        describe_names(features, shown) or features,
         *(
             f"learned {count(fit['learned'], 'node')} in graph {fit['fingerprint'][:8]} "
             f"({count(fit['num_nodes'], 'node')}, {count(fit['num_edges'], 'edge')})"
             for fit in found["fits"]
         ),
-        *([f"tasks: {', '.join(map(str, found['tasks']))}"] if found["tasks"] else []),
-        describe_prototypes(found["prototypes"], found["bounds"]),
-        "parameters: " + ", ".join(f"{name} {value}" for name, value in found["parameters"].items()),
-        f"on disk: {describe_size(model)}",
+        describe_names("tasks", found["tasks"]),
+        _describe_prototypes(content),
+        describe_names("parameters", (f"{name} {value}" for name, value in found["parameters"].items())),
+        f"on disk: {content['bytes'] / 1e6:,.1f} MB",
     ]
-    report(content, lines, as_json)
+    session.report(content, lines)
+
+
+@app.command()
+@with_session
+def predict(
+    session: Session,
+    model: ModelPath,
+    graph: GraphPath,
+    nodes: Annotated[
+        Path | None, Option(metavar="FILE", help="Only these nodes: a table with a column id.")
+    ] = None,
+    unlabelled: Annotated[bool, Option("--unlabelled", help="Only nodes without a label.")] = False,
+    out: Annotated[
+        Path, Option(metavar="FILE", help="A .csv or .parquet file; - is standard output.")
+    ] = Path("-"),
+) -> None:
+    """Predict the classes of nodes: id, class, probability, and the second likeliest class."""
+    import numpy as np
+
+    from hpn.cli import node_files
+
+    if nodes is not None and unlabelled:
+        raise ConfigError("give --nodes FILE or --unlabelled, not both")
+    is_file = str(out) != "-"
+    if is_file:
+        node_files.check_table(out, Path(graph))
+    ids = None if nodes is None else node_files.read_ids_file(nodes)
+    learned, loaded = session.open_both(model, graph)
+    if ids is not None:
+        rows = loaded.index(ids)
+    else:
+        rows = np.flatnonzero(loaded.y.numpy() < 0) if unlabelled else np.arange(loaded.num_nodes)
+    with session.working(f"predicting {count(len(rows), 'node')}"):
+        answers = list(_predict(learned, loaded, rows))
+    if unlabelled and not answers:
+        session.note("every node has a label")
+    if not is_file:
+        predictions = [dict(zip(node_files.COLUMNS, answer, strict=True)) for answer in answers]
+        session.report({"predictions": predictions}, [node_files.to_csv(answers).removesuffix("\n")])
+        return
+    with session.working(f"writing {out}"):
+        node_files.write_table(out, answers)
+    counts = {str(label): times for label, times in Counter(answer[1] for answer in answers).most_common()}
+    lines = [f"{count(len(answers), 'node')} predicted:", *describe_classes(counts), f"written to {out}"]
+    session.report({"nodes": len(answers), "classes": counts, "out": str(out)}, lines)
+
+
+@app.command()
+@with_session
+def explain(
+    session: Session,
+    model: ModelPath,
+    graph: GraphPath,
+    node: Annotated[str, Option(metavar="ID", help="The id of the node.")],
+) -> None:
+    """Explain a prediction: what speaks for which class, and which neighbours and features matter most."""
+    learned, loaded = session.open_both(model, graph)
+    rows = loaded.index([node])
+    with session.working(f"explaining {node}"):
+        (found,) = learned.explain(loaded, rows)
+    neighbors = []
+    for share in found.neighbors:
+        label, (name,) = int(loaded.y[share.of]), node_ids(loaded, [share.of])
+        known = loaded.class_names[label] if label >= 0 else f"predicted {share.label}"
+        neighbors.append(replace(share, of=name, label=known))
+    found = replace(found, node=node_ids(loaded, rows)[0], neighbors=tuple(neighbors))
+    session.report(asdict(found), [str(found)])
 
 
 def _check_out(out: Path, force: bool) -> None:
-    """Refuse to write over what is no model, or over a model unless that is wanted."""
+    """Refuse to write over what is not a model, or over a model unless that is wanted."""
     from hpn.model.saved import is_model
 
     if is_model(out):
@@ -235,36 +278,49 @@ def _check_out(out: Path, force: bool) -> None:
             raise ConfigError(
                 f"--out {out} is a model already; hpn update {out} adds to it, --force replaces it"
             )
-    elif out.exists() and not (out.is_dir() and all(map(_is_left_over, out.iterdir()))):
-        raise ConfigError(f"--out {out} exists and is not a model; choose another folder")
+    elif out.exists():
+        left_over = ("state-*.safetensors", ".*.part")  # by an interrupted command
+        if not out.is_dir() or not all(any(map(path.match, left_over)) for path in out.iterdir()):
+            raise ConfigError(f"--out {out} exists and is not a model; choose another folder")
 
 
-def _is_left_over(path: Path) -> bool:
-    """Whether a file is what an interrupted command may leave in the folder of a model."""
-    return path.match("state-*.safetensors") or path.match(".*.part")
-
-
-def _find_label(model: ClassifierCore, name: str | None) -> Any:
-    """A class by its name; models made in Python may have classes that are numbers."""
-    return next((label for label in model.classes_.tolist() if str(label) == name), name)
+def _size(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
 
 def _by_name(counts: dict[Any, int]) -> dict[str, int]:
     return {str(label): number for label, number in counts.items()}
 
 
-def _describe_counts(counts: dict[Any, int]) -> str:
+def _describe_counts(counts: dict[str, int]) -> str:
     return f"{count(sum(counts.values()), 'node')} of {count(len(counts), 'class')}"
 
 
-def _describe_encoding(again: Encoding, why: str) -> list[str]:
-    nodes = count(again.nodes, "node")
-    return [f"{nodes} encoded again in {again.seconds:.1f} s{why}"] if again.nodes else []
+def _describe_prototypes(content: dict[str, Any]) -> str:
+    """Prototypes of each level against the most there can ever be."""
+    counts, bounds = content["prototypes"], content["bounds"]
+    return describe_names("prototypes", (f"{counts[at]} of at most {bounds[at]} ({at})" for at in counts))
 
 
-def _describe_tasks(names: tuple[Any, ...]) -> list[str]:
-    return (
-        [f"tasks dropped, as they had learned from these nodes: {', '.join(map(str, names))}"]
-        if names
-        else []
-    )
+def _describe_consequences(done: Update | Forgotten, why: str) -> list[str]:
+    again = done.encoded_again
+    return [
+        f"{count(again.nodes, 'node')} encoded again in {again.seconds:.1f} s{why}" if again.nodes else "",
+        describe_names("tasks dropped, as they had learned from these nodes", done.dropped_tasks),
+    ]
+
+
+def _predict(model: ClassifierCore, graph: Graph, rows: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """Id, class, probability, second class and its probability of each node; a single class has no second."""
+    import numpy as np
+
+    classes = model.classes_.tolist()
+    for start in range(0, len(rows), AT_ONCE):
+        part = rows[start : start + AT_ONCE]
+        probabilities = model.predict_proba(graph, part)
+        order = (-probabilities).argsort(axis=1, kind="stable")[:, :2]
+        best = np.take_along_axis(probabilities, order, axis=1)
+        for node, places, values in zip(node_ids(graph, part), order.tolist(), best.tolist(), strict=True):
+            answers = zip(places, values, strict=True)
+            yield (node, *(cell for at, value in answers for cell in (classes[at], value)), None, None)[:5]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,14 @@ from hpn.errors import ConfigError, DataError, describe_disk_full, disk_full
 from hpn.experiment.run.folder import write_atomic
 
 ID_NAMES = ("id", "node", "node_id")
-COLUMNS = ("id", "class", "probability", "second_class", "second_probability")
+COLUMNS = {
+    "id": "VARCHAR",
+    "class": "VARCHAR",
+    "probability": "DOUBLE",
+    "second_class": "VARCHAR",
+    "second_probability": "DOUBLE",
+}
+"""Of predictions, with their types; ids that are whole numbers stay such."""
 
 
 def read_ids_file(path: Path) -> list[Any]:
@@ -22,48 +29,39 @@ def read_ids_file(path: Path) -> list[Any]:
     Raises:
         DataError: If the file cannot be read or has no ids.
     """
-    try:
-        found = _read_parquet(path) if path.suffix == ".parquet" else _read_text(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read {path} ({getattr(error, 'strerror', None) or error})") from None
-    if not found:
-        raise DataError(f"{path} has no ids; give a table with a column id")
-    return found
-
-
-def _read_text(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
-    names = [cell.strip().lower() for cell in rows[0]] if rows else []
-    at = next((names.index(name) for name in ID_NAMES if name in names), None)
-    if at is None and len(names) > 1:
-        raise DataError(f"{path} has no column id; its columns are {', '.join(names[:8])}")
-    body = rows if at is None else rows[1:]
-    if at is None and any(len(row) > 1 for row in rows):
-        raise DataError(
-            f"{path} has no column id, and rows of several values; name the columns in its first line"
-        )
-    wrong = next((number for number, row in enumerate(body, 1) if len(row) <= (at or 0)), None)
-    if wrong is not None:
-        raise DataError(f"{path}: row {wrong} has no id; give every row one")
-    return [row[at or 0].strip() for row in body]
-
-
-def _read_parquet(path: Path) -> list[Any]:
     import duckdb
 
+    is_parquet = path.suffix == ".parquet"
+    try:
+        rows = _read_parquet(path) if is_parquet else _read_csv(path)
+    except (OSError, UnicodeDecodeError, csv.Error, duckdb.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise DataError(f"cannot read {path} ({reason})") from None
+    names = [str(name).lower() for name in rows[0]] if rows else []
+    at = next((names.index(name) for name in ID_NAMES if name in names), None)
+    if at is None and (is_parquet or any(len(row) > 1 for row in rows)):
+        columns = ", ".join(names[:8])
+        raise DataError(f"{path} has no column id; its columns are {columns}: name one of them id")
+    ids = [row[at or 0] if len(row) > (at or 0) else None for row in rows[0 if at is None else 1 :]]
+    if not ids:
+        raise DataError(f"{path} has no ids; give a table with a column id")
+    if None in ids:
+        raise DataError(f"{path}: row {ids.index(None) + 1} has no id; give every row one")
+    return ids
+
+
+def _read_csv(path: Path) -> list[Sequence[Any]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = ([cell.strip() for cell in row] for row in csv.reader(file))
+        return [row for row in rows if any(row)]
+
+
+def _read_parquet(path: Path) -> list[Sequence[Any]]:
     from hpn.datasets.formats.table_files import open_database, quote_path
 
-    try:
-        with open_database(None) as database:
-            rows = database.execute(f"FROM read_parquet({quote_path(path)})")
-            names = [str(column[0]) for column in rows.description or ()]
-            at = next((place for place, name in enumerate(names) if name.lower() in ID_NAMES), None)
-            if at is None:
-                raise DataError(f"{path} has no column id; its columns are {', '.join(names[:8])}")
-            return [row[at] for row in rows.fetchall()]
-    except duckdb.Error as error:
-        raise DataError(f"cannot read {path} ({str(error).splitlines()[0]})") from None
+    with open_database(None) as database:
+        rows = database.execute(f"FROM read_parquet({quote_path(path)})")
+        return [[column[0] for column in rows.description or ()], *rows.fetchall()]
 
 
 def check_table(path: Path, graph: Path) -> None:
@@ -87,14 +85,14 @@ def check_table(path: Path, graph: Path) -> None:
         raise ConfigError(f"--out {path} is a file of the graph; choose another name")
 
 
-def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) -> None:
+def write_table(path: Path, rows: Sequence[Sequence[Any]]) -> None:
     """Write predictions as CSV or Parquet; an earlier file stays until the new one is complete.
 
     Raises:
         DataError: If the disk is full.
     """
     try:
-        _write(path, to_csv(rows), has_whole_ids)
+        write_atomic(path, to_csv(rows).encode() if path.suffix == ".csv" else _to_parquet(rows))
     except Exception as error:
         if not disk_full(error):
             raise
@@ -102,27 +100,19 @@ def write_table(path: Path, rows: Iterable[Sequence[Any]], has_whole_ids: bool) 
         raise DataError(describe_disk_full(path, kept)) from error
 
 
-def _write(path: Path, text: str, has_whole_ids: bool) -> None:
-    if path.suffix == ".csv":
-        write_atomic(path, text.encode())
-        return
-    from hpn.datasets.formats.table_files import open_database, quote_path
+def _to_parquet(rows: Sequence[Sequence[Any]]) -> bytes:
+    import numpy as np
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    source = part.with_suffix(".csv")
-    kinds = ("BIGINT" if has_whole_ids else "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "DOUBLE")
-    columns = ", ".join(f"'{name}': '{kind}'" for name, kind in zip(COLUMNS, kinds, strict=True))
-    try:
-        source.write_text(text, encoding="utf-8", newline="")
-        options = f"header = true, columns = {{{columns}}}, auto_detect = false, quote = '\"'"
-        reader = f"read_csv({quote_path(source)}, {options})"
-        target = "'" + str(part).replace("'", "''") + "'"
-        with open_database(None) as database:
-            database.execute(f"COPY (SELECT * FROM {reader}) TO {target} (FORMAT parquet)")
-        part.replace(path)
-    finally:
-        source.unlink(missing_ok=True)
-        part.unlink(missing_ok=True)
+    from hpn.datasets.formats.table_files import open_database
+
+    has_whole_ids = all(isinstance(row[0], int) for row in rows)
+    types = {**COLUMNS, "id": "BIGINT" if has_whole_ids else "VARCHAR"}
+    casts = ", ".join(f"{name}::{kind} AS {name}" for name, kind in types.items())
+    columns = {name: np.array([row[at] for row in rows], object) for at, name in enumerate(COLUMNS)}
+    with tempfile.TemporaryDirectory() as folder, open_database(None) as database:
+        database.register("predictions", columns)
+        database.sql(f"SELECT {casts} FROM predictions").write_parquet(f"{folder}/predictions")
+        return Path(folder, "predictions").read_bytes()
 
 
 def to_csv(rows: Iterable[Sequence[Any]]) -> str:

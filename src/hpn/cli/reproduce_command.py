@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
+from typer import Argument, Option
 
-from hpn.cli.app import Command, app, fail
+from hpn.cli.app import app, fail
 from hpn.cli.options import (
     AsJson,
     DataRoot,
@@ -24,13 +26,14 @@ from hpn.cli.options import (
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typer._click import Context
 
-LIST = "list"
 MANY = "--datasets"
 
 
-class ManyDatasets(Command):
+class ManyDatasets(typer.core.TyperCommand):
     """A command whose option ``--datasets`` takes every word up to the next option."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
@@ -40,26 +43,23 @@ class ManyDatasets(Command):
 
 @app.command(cls=ManyDatasets)
 def reproduce(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME", help="Experiments, all of them (all), or list.")
-    ],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Experiments, all of them (all), or list.")],
     datasets: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
+        Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
     ] = None,
     only: Annotated[
-        str | None,
-        typer.Option(metavar="WORD", help="Run the rows of this method or preset; all other rows stay."),
+        str | None, Option(metavar="WORD", help="Run the rows of this method or preset; all other rows stay.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
+    seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
     workers: NumWorkers = None,
     ray: Ray = None,
     device: Device = "auto",
-    runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages go.")] = Path("reproduction"),
+    runs: Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
+    out: Annotated[Path, Option(metavar="DIR", help="Where the pages go.")] = Path("reproduction"),
     data_root: DataRoot = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace earlier runs.")] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Replace earlier runs.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -70,10 +70,14 @@ def reproduce(
     """
     from hpn import display, reproduction
 
-    if LIST in names:
+    if "list" in names:
         if len(names) > 1:
             raise ConfigError("list goes alone; leave the other names out")
-        _list(as_json)
+        rows: list[dict[str, Any]] = [
+            {"name": name, **experiment.words(), "datasets": list(experiment.datasets)}
+            for name, experiment in reproduction.EXPERIMENTS.items()
+        ]
+        _print(rows, display.print_experiments, as_json)
         return
     with watching(quiet) as watcher:
         done = reproduction.reproduce(
@@ -90,27 +94,17 @@ def reproduce(
             fresh=fresh,
             watcher=watcher,
         )
-    if as_json:
-        typer.echo(json.dumps(done, ensure_ascii=False, allow_nan=False))
-    else:
-        display.print_reproduction(done)
+    _print(done, display.print_reproduction, as_json)
     if done["failed"]:
         message = f"{len(done['failed'])} of {done['runs']} runs failed; the same command tries them again"
         raise typer.Exit(fail(message, 1))
 
 
-def _list(as_json: bool) -> None:
-    from hpn import display
-    from hpn.reproduction.experiments import EXPERIMENTS
-
-    rows: list[dict[str, Any]] = [
-        {"name": name, **experiment.words(), "datasets": list(experiment.datasets)}
-        for name, experiment in EXPERIMENTS.items()
-    ]
+def _print(content: Any, show: Callable[[Any], None], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
     else:
-        display.print_experiments(rows)
+        show(content)
 
 
 def _repeated(args: list[str]) -> list[str]:
@@ -121,13 +115,11 @@ def _repeated(args: list[str]) -> list[str]:
         ['all', '--datasets', 'cora', '--datasets', 'digits', '--seeds', '2']
     """
     written: list[str] = []
-    is_many = is_first = False
+    option = ""
     for word in args:
         if word.startswith("-"):
-            is_many, is_first = word.split("=")[0] == MANY, word == MANY
-        elif is_many and not is_first:
+            option = word.partition("=")[0]
+        elif option == MANY and written[-1] != MANY:
             written.append(MANY)
-        else:
-            is_first = False
         written.append(word)
     return written

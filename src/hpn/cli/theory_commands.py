@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from hpn.cli.app import CommandLine, app, fail
+from hpn.cli.app import app, fail
 from hpn.cli.options import (
     AsJson,
     ClassesPerTask,
@@ -21,45 +22,37 @@ from hpn.cli.options import (
     watching,
 )
 
-theory_app = CommandLine(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
+theory_app = typer.Typer(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
 app.add_typer(theory_app, name="theory")
 
 PLOTTED = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Distances of the picture, those of the paper among them."""
 
-Extractors = Annotated[int, typer.Option(metavar="L", help="Node, and structure, extractors: l_a = l_r.")]
-Features = Annotated[int, typer.Option(metavar="F", help="Features of a node, to count extractors too.")]
+Extractors = Annotated[int, Option(metavar="L", help="Node, and structure, extractors: l_a = l_r.")]
+Features = Annotated[int, Option(metavar="F", help="Features of a node, to count extractors too.")]
 
 
 @theory_app.command()
 def bound(
-    dim: Annotated[int, typer.Option(metavar="D", help="Dimension of the prototypes.")],
-    threshold: Annotated[
-        float, typer.Option(metavar="T", help="Cosine distance, of all levels unless given.")
-    ],
+    dim: Annotated[int, Option(metavar="D", help="Dimension of the prototypes.")],
+    threshold: Annotated[float, Option(metavar="T", help="Cosine distance, of all levels unless given.")],
     extractors: Extractors = 22,
-    threshold_node: Annotated[float | None, typer.Option(metavar="T", help="Of the node level.")] = None,
-    threshold_class: Annotated[float | None, typer.Option(metavar="T", help="Of the class level.")] = None,
+    threshold_node: Annotated[float | None, Option(metavar="T", help="Of the node level.")] = None,
+    threshold_class: Annotated[float | None, Option(metavar="T", help="Of the class level.")] = None,
     features: Features = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how many prototypes there can be at the most, and what they take (Theorem 1)."""
+    """State how many prototypes there can be at the most, and what they take (Theorem 1)."""
     from dataclasses import replace
 
     from hpn.theory.memory import MemoryBound, cap_bound
 
     distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
     most = MemoryBound(dim, (distances[0], distances[1], distances[2]), extractors, features)
-    levels = {
-        level: {
-            "distance": distance,
-            "bound": cap_bound(most.prototypes[level]),
-            "code": cap_bound(code.size),
-            "name": code.name,
-            "is_exact": code.is_exact,
-        }
-        for (level, code), distance in zip(most.codes.items(), distances, strict=True)
-    }
+    levels = {}
+    for (level, code), distance in zip(most.codes.items(), distances, strict=True):
+        sizes = {"bound": cap_bound(most.prototypes[level]), "code": cap_bound(code.size)}
+        levels[level] = {"distance": distance, **sizes, "name": code.name, "is_exact": code.is_exact}
     chosen = {"dim": dim, "extractors": extractors, "features": features, "levels": levels}
     one_set = replace(most, in_one_set=True).to_json()
     _print({**chosen, **most.to_json(), "one_set": one_set}, "print_bound", as_json)
@@ -67,10 +60,8 @@ def bound(
 
 @theory_app.command()
 def choose(
-    budget: Annotated[str, typer.Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
-    dim: Annotated[
-        list[int] | None, typer.Option(metavar="D", help="A dimension to look at; may repeat.")
-    ] = None,
+    budget: Annotated[str, Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
+    dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension to look at; may repeat.")] = None,
     extractors: Extractors = 22,
     features: Features = 0,
     as_json: AsJson = False,
@@ -80,25 +71,20 @@ def choose(
 
     amount = memory.parse_bytes(budget)
     dims = dim or list(memory.DIMS)
-    choices: list[dict[str, Any]] = [{"dim": number} for number in dims]
+    choices: dict[int, dict[str, Any]] = {number: {"dim": number} for number in dims}
     for key in ("theorem", "one_set"):
         fitting = memory.choose(
-            amount,
-            dims=dims,
-            num_extractors=extractors,
-            num_features=features,
-            in_one_set=key == "one_set",
+            amount, dims=dims, num_extractors=extractors, num_features=features, in_one_set=key == "one_set"
         )
-        for choice in choices:
-            fits = fitting[choice["dim"]]
-            choice[key] = {"threshold": fits.thresholds[0], **fits.to_json()} if fits else None
-    told = {"budget": amount, "extractors": extractors, "features": features, "choices": choices}
+        for number, fits in fitting.items():
+            choices[number][key] = {"threshold": fits.thresholds[0], **fits.to_json()} if fits else None
+    told = {"budget": amount, "extractors": extractors, "features": features, "choices": [*choices.values()]}
     _print(told, "print_choices", as_json)
 
 
 @theory_app.command()
 def check(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of hpn, finished or not.")],
+    run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")],
     as_json: AsJson = False,
 ) -> None:
     """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
@@ -116,16 +102,15 @@ def retention(
     edges: Edges = "within",
     tasks: Tasks = None,
     classes_per_task: ClassesPerTask = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the run.")] = 0,
+    seed: Annotated[int, Option(metavar="S", help="Of the run.")] = 0,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")
     ] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the tasks with hpn, and tell what each later one did to the earlier ones (Theorem 2).
+    """Learn the tasks with hpn, and state what each later one did to the earlier ones (Theorem 2).
 
     In certified retention a proof goes with it: exit code 1 if one fails.
     """
@@ -151,11 +136,11 @@ def retention(
 
 @theory_app.command()
 def plot(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
-    dim: Annotated[list[int] | None, typer.Option(metavar="D", help="A dimension; may repeat.")] = None,
+    out: Annotated[Path, Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
+    dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension; may repeat.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw the bound over the distance, one line a dimension."""
+    """Draw the bound over the distance, one line per dimension."""
     from hpn.errors import ConfigError
     from hpn.experiment.run.folder import write_atomic
     from hpn.report.bounds import bounds_svg

@@ -13,9 +13,8 @@ from torch import Tensor
 
 Normalize = Literal["none", "row"]
 
-with (
-    warnings.catch_warnings()
-):  # the first CSR tensor of a process warns that they are in beta: that is this one
+# The first CSR tensor of a process makes PyTorch warn that they are in beta; that is this one.
+with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
     torch.eye(1).to_sparse_csr()
 

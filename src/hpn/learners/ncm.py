@@ -65,9 +65,8 @@ class NCM(Learner):
         return self.means_.numel()
 
     def _learn(self, step: Step, observer: Observer) -> None:
-        first = step.index == 0
         slots = see(step.graph, self.normalization)
-        if first:
+        if step.index == 0:
             self.means_, self.counts_ = torch.zeros(0, self.num_features_, device=CPU), []
             self.hops_ = self._choose_hops(slots, step)
         self._add(step, _class_means(slots, self.hops_, step))
@@ -75,17 +74,15 @@ class NCM(Learner):
         self._epoch_done(observer, Progress(step.index, 1, 1))
 
     def _add(self, step: Step, means: Tensor) -> None:
-        """Append the means of new classes, and move those of classes that come again."""
-        known = dict(zip(self.classes_, self.counts_, strict=False))
-        at = {label: place for place, label in enumerate(self.classes_)}
-        new = [place for place, label in enumerate(step.classes) if label not in known]
-        merged = torch.cat([self.means_, means[new]])
-        for mean, label in zip(means, step.classes, strict=True):
-            count, before = int((step.train_y == label).sum()), known.get(label, 0)
-            if before:
-                merged[at[label]].lerp_(mean, count / (before + count))
-            known[label] = before + count
-        self.means_, self.counts_ = merged, list(known.values())
+        """Let new nodes count as much as those before; a class that is new has none before."""
+        at = [self.classes_.index(label) for label in step.classes]
+        num_new = len(self.classes_) - len(self.counts_)
+        counts = torch.tensor([*self.counts_, *[0] * num_new], device=CPU)
+        added = (step.train_y.unsqueeze(1) == torch.tensor(step.classes, device=CPU)).sum(dim=0)
+        counts[at] += added
+        kept = torch.nn.functional.pad(self.means_, (0, 0, 0, num_new))
+        kept[at] = torch.lerp(kept[at], means, (added / counts[at]).unsqueeze(1))
+        self.means_, self.counts_ = kept, counts.tolist()
 
     def _choose_hops(self, slots: Slots, step: Step) -> int:
         """Fewest hops with the best accuracy on validation nodes."""

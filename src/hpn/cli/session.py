@@ -1,0 +1,147 @@
+"""What commands that read a graph share: their options, what they show, and how they word it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from hpn.cli.app import Interrupted, fail
+from hpn.cli.options import AsJson, DataRoot, Quiet
+
+if TYPE_CHECKING:
+    from hpn.datasets import Graph
+    from hpn.model.core import ClassifierCore
+
+GraphPath = Annotated[
+    str, Argument(metavar="GRAPH", help="A folder of tables, a .npz file, a store, or a data set's name.")
+]
+ModelPath = Annotated[Path, Argument(metavar="MODEL", help="The folder of a model.")]
+TextColumns = Annotated[
+    list[str] | None, Option(metavar="COLUMN", help="A column of text; may be given several times.")
+]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of a command; its fields are options of every command that :func:`with_session` decorates."""
+
+    missing: Annotated[
+        str | None, Option(metavar="HOW", help="Missing values: error (the default), mean or zero.")
+    ] = None
+    unknown_edges: Annotated[
+        str | None, Option(metavar="HOW", help="Edges to unknown nodes: error (the default) or drop.")
+    ] = None
+    data_root: DataRoot = None
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def open_model(self, path: Path) -> ClassifierCore:
+        """Read a model without loading scikit-learn."""
+        from hpn.model.core import ClassifierCore
+
+        with self.working(f"reading {path}"):
+            return ClassifierCore.load(path)
+
+    def open_graph(self, path: str, **options: Any) -> Graph:
+        """Load a graph; options that are not given are left to the reader."""
+        from hpn.datasets import load_graph
+
+        options |= {"missing": self.missing, "unknown_edges": self.unknown_edges}
+        given = {name: value for name, value in options.items() if value}
+        with self.working(f"reading {path}"):
+            graph = load_graph(path, data_root=self.data_root, **given)
+        for line in graph.notes:
+            self.note(line)
+        return graph
+
+    def open_both(self, model: Path, graph: str) -> tuple[ClassifierCore, Graph]:
+        """A model, and a graph whose columns are read as those that the model was fitted to."""
+        learned = self.open_model(model)
+        return learned, self.open_graph(graph, kinds=learned.column_kinds_, labels="optional")
+
+    def save(self, model: ClassifierCore, path: Path) -> None:
+        """Write a model."""
+        with self.working(f"writing {path}"):
+            model.save(path)
+
+    @contextlib.contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """State what is being done, on standard error: with a clock in a terminal, on a line elsewhere."""
+        try:
+            if self.quiet or not sys.stderr.isatty():
+                self.note(what)
+                yield
+                return
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+                bar.add_task(what, total=None)
+                yield
+        except (Interrupted, KeyboardInterrupt):  # DuckDB raises the latter
+            raise typer.Exit(fail(f"interrupted while {what}; run the same command again", 1)) from None
+
+    def note(self, line: str) -> None:
+        """A line for people on standard error."""
+        if not self.quiet:
+            typer.echo(line, err=True)
+
+    def report(self, content: dict[str, Any], lines: Iterable[str]) -> None:
+        """The end of a command: one JSON object, or lines for people without the empty ones."""
+        if self.as_json:
+            typer.echo(json.dumps({"schema": 1, **content}, ensure_ascii=False, allow_nan=False))
+        else:
+            typer.echo("\n".join(filter(None, lines)))
+
+
+def with_session(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a :class:`Session`, which is its first argument."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    shared = inspect.signature(Session, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        command(Session(**{name: given.pop(name) for name in shared}), **given)
+
+    call.__signature__ = inspect.Signature([*own, *shared.values()])  # type: ignore[attr-defined]
+    return call
+
+
+def node_ids(graph: Graph, rows: Any) -> list[Any]:
+    """What a graph calls some of its nodes: text or whole numbers."""
+    return [int(row) for row in rows] if graph.node_ids is None else list(graph.node_ids[rows].tolist())
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, as in ``1 node`` and ``2 classes``."""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def describe_names(what: str, names: Iterable[Any]) -> str:
+    """A line that lists names; empty if there are none."""
+    listed = ", ".join(map(str, names))
+    return f"{what}: {listed}" if listed else ""
+
+
+def describe_sizes(graph: Graph) -> str:
+    """Nodes, edges and features of a graph."""
+    sizes = {"node": graph.num_nodes, "edge": graph.num_edges, "feature": graph.num_features}
+    return ", ".join(count(number, noun) for noun, number in sizes.items())
+
+
+def describe_classes(counts: dict[str, int]) -> list[str]:
+    """One line per class."""
+    width = max(map(len, counts), default=0)
+    return [f"  {label:<{width}}  {number:,}" for label, number in counts.items()]
