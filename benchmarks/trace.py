@@ -44,7 +44,7 @@ class Trace:
         is_function = code.co_flags & inspect.CO_OPTIMIZED
         if event != "call" or not is_function or not code.co_filename.startswith(PACKAGE):
             return
-        if caller is not None and not caller.f_code.co_flags & inspect.CO_OPTIMIZED:
+        if caller is not None and _imports(caller):
             return
         file = code.co_filename.removeprefix(PACKAGE)
         self.files[file] += 1
@@ -52,6 +52,12 @@ class Trace:
         if caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
             source = caller.f_code.co_filename.removeprefix(PACKAGE)
             self.moves += Path(source).parent != Path(file).parent
+
+
+def _imports(caller: FrameType) -> bool:
+    """Whether a frame is the body of a module or class, or the import system."""
+    code = caller.f_code
+    return not code.co_flags & inspect.CO_OPTIMIZED or code.co_filename.startswith("<frozen importlib")
 
 
 def trace_run(dataset: str = "cora") -> Trace:

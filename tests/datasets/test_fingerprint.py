@@ -29,8 +29,8 @@ def by_hand(graph: Graph) -> str:
 def test_pieces_make_no_difference(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, piece: int, kind: str
 ) -> None:
-    monkeypatch.setattr("hpn.datasets.fingerprint._PIECE_BYTES", 16 * piece)
-    monkeypatch.setattr("hpn.datasets.fingerprint._PIECE_ENTRIES", piece)
+    monkeypatch.setattr("hpn.datasets.graph._PIECE_BYTES", 16 * piece)
+    monkeypatch.setattr("hpn.datasets.graph._PIECE_ENTRIES", piece)
     if kind == "sparse":
         graph = replace(graph, x=graph.x.relu().to_sparse_csr())
     elif kind == "no edges":

@@ -15,7 +15,7 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError, DataError
 from hpn.model import HPNClassifier
 from hpn.model.changes import Forgotten, Update
-from hpn.streams.identity import hash_ids
+from hpn.streams.views import hash_ids
 
 NAMES = ("fig", "apple", "kiwi", "date", "plum", "lime")
 

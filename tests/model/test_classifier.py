@@ -30,7 +30,7 @@ from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
 from hpn.model.given import read_graph
 from hpn.model.node_classifier import NodeClassifier
-from hpn.streams.identity import hash_ids
+from hpn.streams.views import hash_ids
 
 EVERY = np.arange(300)
 NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])

@@ -12,7 +12,7 @@ import torch
 from hpn.errors import DataError
 from hpn.model.ledger import Ledger, describe
 from hpn.streams import GraphView
-from hpn.streams.identity import fingerprint, hash_ids
+from hpn.streams.views import fingerprint, hash_ids
 
 
 def make_view(count: int = 6, first: int = 100, *, sparse: bool = False, links: int = 2) -> GraphView:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hpn.datasets import Graph
 from hpn.errors import NotFittedError
 from hpn.model import HPNClassifier
-from hpn.streams.identity import hash_ids
+from hpn.streams.views import hash_ids
 
 relaxed = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 2**32 - 1)

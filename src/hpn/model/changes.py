@@ -14,7 +14,7 @@ from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.solved import Name, SolvedNetwork
 from hpn.model.ledger import Ledger
 from hpn.streams import GraphView
-from hpn.streams.identity import hash_nodes
+from hpn.streams.views import hash_nodes
 
 
 @dataclass(frozen=True)

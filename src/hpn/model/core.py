@@ -43,7 +43,7 @@ from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import NamedArguments, resolve_params
 from hpn.streams import GraphView
-from hpn.streams.identity import hash_nodes
+from hpn.streams.views import hash_nodes
 
 if TYPE_CHECKING:
     from typing_extensions import Self

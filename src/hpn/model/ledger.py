@@ -11,7 +11,7 @@ import torch
 
 from hpn.errors import DataError
 from hpn.streams import GraphView
-from hpn.streams.identity import find_hashes, fingerprint, hash_nodes
+from hpn.streams.views import find_hashes, fingerprint, hash_nodes
 
 NO_ROWS = np.zeros((0, 3), np.int64)
 

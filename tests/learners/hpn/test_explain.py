@@ -14,7 +14,7 @@ from hpn.learners.hpn.memory import HELD_OUT
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.streams import GraphView
-from hpn.streams.identity import hash_ids
+from hpn.streams.views import hash_ids
 
 NAMES = {0: "apple", 1: "berry", 2: "cherry"}
 SIZE = 40

@@ -24,7 +24,7 @@ from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve
 from hpn.nn.encoder import see, slot_bits
 from hpn.streams import GraphView
-from hpn.streams.identity import hash_ids, hash_nodes
+from hpn.streams.views import hash_ids, hash_nodes
 
 NUM_NODES, NUM_FEATURES, SEED = 150, 8, 5
 SETTINGS = SolvedSettings(width=40)

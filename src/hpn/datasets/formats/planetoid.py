@@ -18,7 +18,6 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hpn.datasets.formats.download import fetch_missing
 from hpn.datasets.graph import Graph, Masks
 from hpn.datasets.sparse import Normalize, apply_normalize, to_csr
 from hpn.errors import DataError
@@ -67,7 +66,7 @@ def load_planetoid(name: str, root: Path, *, normalize: Normalize = "row") -> Gr
     raw = root / name / "raw"
     stem = f"ind.{name.lower()}."
     files = [file for file in PLANETOID_SHA256 if file.startswith(stem)]
-    fetch_missing(name.lower(), raw, {file: f"{PLANETOID}/{file}" for file in files})
+    _fetch(name.lower(), raw, {file: f"{PLANETOID}/{file}" for file in files})
     for file in files:
         _check_digest(raw / file, PLANETOID_SHA256[file])
     with _reading(name.lower(), raw):
@@ -99,7 +98,7 @@ def load_planetoid(name: str, root: Path, *, normalize: Normalize = "row") -> Gr
 def load_actor(root: Path, *, normalize: Normalize = "row") -> Graph:
     """The actor co-occurrence network of Geom-GCN; the files are in ``root/actor/raw``."""
     raw = root / "actor" / "raw"
-    fetch_missing("actor", raw, _geom_sources("film"))
+    _fetch("actor", raw, _geom_sources("film"))
     with _reading("actor", raw):
         nodes, words, labels = _read_nodes(raw)
         listed = [(node, word) for node, line in zip(nodes, words, strict=True) for word in line]
@@ -115,7 +114,7 @@ def load_webkb(name: str, root: Path, *, normalize: Normalize = "row") -> Graph:
     Classes with fewer than 10 nodes are left out of the class order.
     """
     raw = root / "webkb" / name / "raw"
-    fetch_missing(name, raw, _geom_sources(name))
+    _fetch(name, raw, _geom_sources(name))
     with _reading(name, raw):
         nodes, words, labels = _read_nodes(raw)
         x, y = _in_order(nodes, np.array(words, dtype=np.float32)), _in_order(nodes, labels)
@@ -177,6 +176,14 @@ def _unpickle(file: Path) -> Any:
     with warnings.catch_warnings(), file.open("rb") as content:
         warnings.simplefilter("ignore")  # SciPy and NumPy have moved the classes since
         return pickle.load(content, encoding="latin1")  # noqa: S301
+
+
+def _fetch(name: str, folder: Path, sources: Mapping[str, str]) -> None:
+    """Download the files that are missing."""
+    if not all((folder / file).is_file() for file in sources):
+        from hpn.datasets.formats.download import fetch_missing  # takes a while
+
+        fetch_missing(name, folder, sources)
 
 
 def _check_digest(file: Path, expected: str) -> None:

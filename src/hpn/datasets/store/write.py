@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpn.datasets.fingerprint import hash_arrays
-from hpn.datasets.graph import MASKS, Graph
+from hpn.datasets.graph import MASKS, Graph, hash_arrays
 from hpn.datasets.sink import write_graph
 from hpn.datasets.store.read import HEADER, KIND, VERSION, hash_header, open_store
 from hpn.errors import DataError, describe_disk_full, disk_full

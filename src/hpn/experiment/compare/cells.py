@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO
-from hpn.experiment.run.config import DATA_PREFIX, RunConfig, check_learner, resolve_config, take_recipe
-from hpn.learners import LEARNERS, find_learner
+from hpn.experiment.run.config import (
+    DATA_PREFIX,
+    RunConfig,
+    check_learner,
+    find_learner,
+    resolve_config,
+    take_recipe,
+)
+from hpn.learners import LEARNERS
 from hpn.nn.backbones import BACKBONES
 from hpn.params import declared_params, resolve_params
 from hpn.streams import STREAMS

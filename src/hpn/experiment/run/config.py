@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +16,7 @@ from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
 from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import FORMAT
-from hpn.learners import Learner, find_learner
+from hpn.learners import LEARNERS, Learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import STREAMS, Classes, Edges, Evaluate, Scenario, Stream, StreamPlan
 
@@ -231,6 +232,38 @@ def resolve_config(
         recipe_choice=None if recipe is None else str(recipe),
     )
     return config, graph
+
+
+def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
+    """A learner by its name, by ``MODULE:CLASS``, or given as a class; and what configurations call it.
+
+    Raises:
+        ConfigError: If there is none.
+
+    Example:
+        >>> find_learner("ncm")[1].__name__, find_learner(LEARNERS["ncm"])[0]
+        ('NCM', 'ncm')
+    """
+    if isinstance(method, type):
+        if not issubclass(method, Learner):
+            raise ConfigError(f"method must be a name or a subclass of hpn.Learner, got {method.__name__}")
+        names = {learner: name for name, learner in LEARNERS.items()}
+        return names.get(method, f"{method.__module__}:{method.__qualname__}"), method
+    if method in LEARNERS:
+        return method, LEARNERS[method]
+    module, colon, name = method.partition(":")
+    if not colon:
+        known = f"{nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
+        raise ConfigError(f"unknown method {method!r}; {known}")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"method {method!r} cannot be imported ({error})") from error
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise ConfigError(f"method {method!r} is not a subclass of hpn.Learner")
+    return method, found
 
 
 def _split_settings(

@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    Strict,
     ValidationError,
     model_serializer,
     model_validator,
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-Rows = list[list[float]]
-Number = int | float
+Float = Annotated[float, Strict()]
+Number = Annotated[int, Strict()] | Float
+Rows = list[list[Float]]
 Counts = Mapping[str, Number]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -121,7 +123,7 @@ class StepResult(Part):
     """
 
     name: str
-    classes: list[int]
+    classes: list[int] = Field(min_length=1)
 
 
 class Balanced(Part):
@@ -331,10 +333,8 @@ def parse_result(kind: type[Model], content: Any, file: Path) -> Model:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         problem = first["msg"].removeprefix("Value error, ")
-        raise DataError(
-            f"{file} is damaged ({where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}); "
-            "run its command again"
-        ) from None
+        what = f"{where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}"
+        raise DataError(f"{file} is damaged ({' '.join(what.split())}); run its command again") from None
 
 
 def read_object(file: Path) -> dict[str, Any]:

@@ -96,9 +96,8 @@ def run(
     jobs = [Job(config, seed, folder / f"seed-{seed}", views=views, device=device) for seed in chosen]
     is_done = not fresh and all(job.is_finished() for job in jobs)
     if not is_done:
-        jobs[0].stream = config.make_stream(
-            graph, chosen[0]
-        )  # states what is wrong before anything is written
+        # States what is wrong with the split before anything is written.
+        jobs[0].stream = config.make_stream(graph, chosen[0])
     load_seconds = time.perf_counter() - start
     with (
         open_run_folder(folder, config, fresh=fresh),

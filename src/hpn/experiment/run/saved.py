@@ -6,8 +6,9 @@ from pathlib import Path
 
 from hpn.errors import RunFolderError
 from hpn.experiment.run.checkpoint import load_checkpoint
+from hpn.experiment.run.config import find_learner
 from hpn.experiment.run.folder import CONFIG, read_json
-from hpn.learners import Learner, find_learner
+from hpn.learners import Learner
 
 
 def load_learner(run: Path | str, seed: int = 0) -> Learner:

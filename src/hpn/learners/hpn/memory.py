@@ -24,7 +24,7 @@ from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.statistics import ClassSums, average, solve_all
 from hpn.nn.encoder import is_csr, see, slot_bits
 from hpn.streams import GraphView
-from hpn.streams.identity import find_hashes, fingerprint, hash_nodes
+from hpn.streams.views import find_hashes, fingerprint, hash_nodes
 
 HELD_OUT = 5
 """One node in so many is held out where no validation nodes are given."""
