@@ -154,7 +154,8 @@ class RetentionStudy:
     Example:
         >>> from hpn.datasets import load_dataset
         >>> from hpn.learners import HPN
-        >>> stream, learner = Stream(load_dataset("digits")), HPN(width=200)
+        >>> from hpn.streams import TaskStream
+        >>> stream, learner = TaskStream(load_dataset("digits")), HPN(width=200)
         >>> study = RetentionStudy(learner, stream)
         >>> for index in range(2):
         ...     _ = learner.fit_task(stream.step(index))

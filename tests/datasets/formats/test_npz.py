@@ -390,7 +390,7 @@ def test_a_full_disk_is_not_taken_for_damage(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(StoreWriter, "append", fail)
-    with pytest.raises(OSError, match="No space left"), StoreWriter(tmp_path / "s") as store:
+    with pytest.raises(DataError, match="no space left to write"), StoreWriter(tmp_path / "s") as store:
         load_npz(save(tmp_path), store)
 
 

@@ -285,7 +285,7 @@ def test_a_full_disk_is_reported_with_what_was_kept(tmp_path: Path, monkeypatch:
         save_checkpoint(folder, content)
 
     monkeypatch.setattr("hpn.experiment.run.seed.save_checkpoint", save)
-    with pytest.raises(OSError, match=r"no space left to write .*; 1 of 3 steps of seed 0 are kept"):
+    with pytest.raises(RunFolderError, match=r"no space left to write .*; 1 of 3 steps of seed 0 are kept"):
         quick(tmp_path / "a")
     monkeypatch.undo()
     resumed = quick(tmp_path / "a")

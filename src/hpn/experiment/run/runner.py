@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hpn.datasets import Graph, data_files
-from hpn.errors import ConfigError, describe_disk_full, disk_full
+from hpn.errors import ConfigError, RunFolderError, describe_disk_full, disk_full
 from hpn.evaluation import evaluate
 from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config
@@ -236,7 +236,7 @@ def _reporting_full_disk(progress: SeedRun, num_steps: int) -> Iterator[None]:
         if not disk_full(error):
             raise
         kept = f"{progress.num_saved} of {num_steps} steps of seed {progress.seed} are kept"
-        raise OSError(describe_disk_full(progress.folder, kept)) from error
+        raise RunFolderError(describe_disk_full(progress.folder, kept)) from error
 
 
 def learn_steps(
