@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.learners.ergnn import ERGNN
-from hpn.learners.ewc import EWC
-from hpn.learners.finetune import FineTune
-from hpn.learners.gem import GEM
+from hpn.learners.gnn.ergnn import ERGNN
+from hpn.learners.gnn.ewc import EWC
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.gem import GEM
+from hpn.learners.gnn.joint import Joint
+from hpn.learners.gnn.lwf import LwF
+from hpn.learners.gnn.mas import MAS
+from hpn.learners.gnn.twp import TWP
 from hpn.learners.hpn import HPN
-from hpn.learners.joint import Joint
-from hpn.learners.lwf import LwF
-from hpn.learners.mas import MAS
-from hpn.learners.ncm import NCM
-from hpn.learners.probe import Probe
-from hpn.learners.ridge import Ridge
-from hpn.learners.twp import TWP
+from hpn.learners.linear.ncm import NCM
+from hpn.learners.linear.probe import Probe
+from hpn.learners.linear.ridge import Ridge
 
 LEARNERS: dict[str, type[Learner]] = {
     "hpn": HPN,  # type: ignore[type-abstract]

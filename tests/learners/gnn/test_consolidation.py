@@ -9,15 +9,15 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import EWC, MAS, TWP, FineTune, Learner, LwF, Observer, Progress
-from hpn.learners.consolidation import Consolidation, Weights
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.consolidation import Consolidation, Weights
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.streams import TaskStream
 
 
 class Drawn(Consolidation):
     """Importance is drawn, many entries are exactly 0; what was drawn is written down."""
 
-    def _importance(self, lesson: Lesson) -> Weights:
+    def _importance(self, data: TrainingData) -> Weights:
         importance = {
             name: torch.rand(weight.shape) * (torch.rand(weight.shape) < 0.5)
             for name, weight in self.network_.named_parameters()
@@ -68,14 +68,14 @@ def test_the_loss_has_half_the_strength_times_the_penalty(graph: Graph) -> None:
     stream = TaskStream(graph)
     learner = fit(Drawn(epochs=2, dropout=0.0, strength=7.0), stream)
     scatter(learner)
-    lesson = learner._lesson(stream.step(2))
-    logits = learner.network_(lesson.x, lesson.adjacency)[lesson.nodes].log_softmax(dim=1)
-    entropy = -logits[torch.arange(len(lesson)), lesson.target].mean()
+    data = learner._training_data(stream.step(2))
+    logits = learner.network_(data.x, data.adjacency)[data.nodes].log_softmax(dim=1)
+    entropy = -logits[torch.arange(len(data)), data.target].mean()
     parts = [
         (learner.importance_[name] * (weight - learner.center_[name]) ** 2).sum()
         for name, weight in learner.network_.named_parameters()
     ]
-    assert learner._loss(lesson).item() == pytest.approx((entropy + 3.5 * sum(parts)).item(), rel=1e-5)
+    assert learner._loss(data).item() == pytest.approx((entropy + 3.5 * sum(parts)).item(), rel=1e-5)
 
 
 def test_importance_adds_up_and_the_center_is_the_weighted_mean(graph: Graph) -> None:
@@ -132,7 +132,7 @@ def test_an_unimportant_network_may_move_freely(graph: Graph) -> None:
     """Importance of exactly 0 everywhere leaves no trace, not even a 0/0."""
 
     class Careless(Consolidation):
-        def _importance(self, lesson: Lesson) -> Weights:
+        def _importance(self, data: TrainingData) -> Weights:
             return {name: torch.zeros_like(weight) for name, weight in self.network_.named_parameters()}
 
     stream = TaskStream(graph)

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import torch
 from pydantic import Field
 
-from hpn.learners.consolidation import Consolidation, Weights, add_scaled
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.consolidation import Consolidation, Weights, add_scaled
+from hpn.learners.gnn.training_data import TrainingData
 
 
 class EWC(Consolidation):
@@ -44,9 +44,9 @@ class EWC(Consolidation):
         super().__init__(strength=strength, **training)
         self.num_samples = num_samples
 
-    def _importance(self, lesson: Lesson) -> Weights:
+    def _importance(self, data: TrainingData) -> Weights:
         information: Weights = {}
-        singles = list(lesson.singles(self.num_samples))
+        singles = list(data.singles(self.num_samples))
         for single in singles:
             log_p = self._logits(single).log_softmax(dim=1)[0]
             for column in torch.nonzero(single.allowed[0]).flatten():

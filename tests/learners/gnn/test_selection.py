@@ -7,7 +7,7 @@ import torch
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from hpn.learners.experiences import MOST_COMPARED, ROWS_AT_ONCE, cover, influence, nearest_to_mean
+from hpn.learners.gnn.selection import MOST_COMPARED, ROWS_AT_ONCE, cover, influence, nearest_to_mean
 
 
 def clouds(count: int, seed: int = 0) -> tuple[np.ndarray, Tensor]:

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from hpn.learners.consolidation import Consolidation, Weights, add_scaled
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.consolidation import Consolidation, Weights, add_scaled
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import LogRange, SearchChoice
 from hpn.streams import Step
 
@@ -54,9 +54,9 @@ class MAS(Consolidation):
         super()._begin(step)
         self.center_ = self._weights() if self.importance_ else {}
 
-    def _importance(self, lesson: Lesson) -> Weights:
+    def _importance(self, data: TrainingData) -> Weights:
         importance: Weights = {}
-        singles = list(lesson.singles(self.num_samples))
+        singles = list(data.singles(self.num_samples))
         for single in singles:
             logits = self._logits(single)[0][single.allowed[0]]
             gradients = self._gradients(logits.square().sum())
@@ -64,6 +64,6 @@ class MAS(Consolidation):
             importance = add_scaled(importance, sizes, 1 / len(singles))
         return importance
 
-    def _end(self, step: Step, lesson: Lesson) -> None:
-        super()._end(step, lesson)
+    def _end(self, step: Step, data: TrainingData) -> None:
+        super()._end(step, data)
         self.center_ = {}  # they are the network's own weights until the next task begins

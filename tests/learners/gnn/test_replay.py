@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from hpn.datasets import Graph
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import ERGNN, GEM
-from hpn.learners.replay import Kept
+from hpn.learners.gnn.replay import Kept
 from hpn.streams import GraphView, Step, TaskStream
 
 CHOSEN = torch.tensor([11, 0, 5])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import GEM, FineTune, Learner, Observer, Progress
-from hpn.learners.gem import project
+from hpn.learners.gnn.gem import project
 from hpn.streams import TaskStream
 
 SCALES = [1e-6, 1e-3, 1.0, 1e3, 1e6]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import FineTune, Learner, LwF, Observer, Progress
-from hpn.learners.lwf import distillation
+from hpn.learners.gnn.lwf import distillation
 from hpn.streams import TaskStream
 
 
@@ -50,14 +50,14 @@ class Watch(Observer):
         assert isinstance(learner, LwF)
         if progress.done != 2:
             return
-        lesson = learner._lesson(self.stream.step(progress.task))
+        data = learner._training_data(self.stream.step(progress.task))
         teacher = learner.teacher_
         self.teachers.append(
             None if teacher is None else {k: v.clone() for k, v in teacher.state_dict().items()}
         )
-        self.losses.append(learner._loss(lesson).item())
+        self.losses.append(learner._loss(data).item())
         with torch.no_grad():
-            self.logits.append(learner.network_(lesson.x, lesson.adjacency)[lesson.nodes].double())
+            self.logits.append(learner.network_(data.x, data.adjacency)[data.nodes].double())
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])

@@ -19,19 +19,19 @@ from hpn.streams.views import FeatureRows
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
-    """Nodes to learn from, with the graph around them. A mini-batch of a lesson is a smaller lesson.
+class TrainingData:
+    """Nodes to learn from, with the graph around them. A mini-batch is a smaller one of the same kind.
 
     Args:
         features: Features, or where those of a mini-batch are fetched from.
         adjacency: The graph, as the backbone has prepared it.
         nodes: Those to learn from, by number.
         target: The column of the head that stands for each node's class.
-        allowed: Columns that the node may be told from.
+        allowed: Columns that the node's class is chosen from.
         num_neighbors: Neighbours drawn for a node of a mini-batch at most; ``None`` for all.
         sums_neighbors: See :class:`hpn.nn.SubgraphCutter`.
         num_complete: Nodes, the first ones, whose neighbours are there; ``None`` for all.
-        device: Where the lessons are that :meth:`batches`, :meth:`singles` and :meth:`in_order` give.
+        device: Where the data is that :meth:`batches`, :meth:`singles` and :meth:`in_order` give.
 
     Shapes:
         - ``features``: ``[num_nodes, num_features]``
@@ -57,20 +57,20 @@ class Lesson:
         """Features of all nodes."""
         return self.features.take() if isinstance(self.features, FeatureRows) else self.features
 
-    def batches(self, size: int | None) -> Iterator[Lesson]:
-        """The whole lesson if ``size`` is ``None``, else parts of it in a newly drawn order."""
+    def batches(self, size: int | None) -> Iterator[TrainingData]:
+        """All of it if ``size`` is ``None``, else parts of it in a newly drawn order."""
         if size is None:
             yield self._moved
         else:
             for chosen in torch.split(torch.randperm(len(self), device=CPU), size):
                 yield self.part(chosen)
 
-    def singles(self, most: int) -> Iterator[Lesson]:
-        """Lessons of one node each with all its neighbours, of at most ``most`` nodes that are drawn."""
+    def singles(self, most: int) -> Iterator[TrainingData]:
+        """Data of one node each with all its neighbours, of at most ``most`` nodes that are drawn."""
         for chosen in torch.split(torch.randperm(len(self), device=CPU)[:most], 1):
             yield self.part(chosen, complete=True)
 
-    def in_order(self, size: int | None) -> Iterator[Lesson]:
+    def in_order(self, size: int | None) -> Iterator[TrainingData]:
         """As :meth:`batches`, but in order and with all neighbours: to look at the nodes, not to learn."""
         if size is None:
             yield self._moved
@@ -78,8 +78,8 @@ class Lesson:
             for chosen in torch.split(torch.arange(len(self), device=CPU), size):
                 yield self.part(chosen, complete=True)
 
-    def part(self, chosen: Tensor, *, complete: bool = False) -> Lesson:
-        """The lesson about some of the nodes, with no more of the graph than they need.
+    def part(self, chosen: Tensor, *, complete: bool = False) -> TrainingData:
+        """The data about some of the nodes, with no more of the graph than they need.
 
         Args:
             chosen: Positions in ``nodes``.
@@ -87,7 +87,7 @@ class Lesson:
         """
         cutter = self._complete_cutter if complete else self._cutter
         cut = cutter.cut(self.nodes[chosen])
-        part = Lesson(
+        part = TrainingData(
             cut.x,
             cut.adjacency,
             cut.rows,
@@ -97,8 +97,8 @@ class Lesson:
         )
         return part.to(self.device)
 
-    def to(self, device: torch.device) -> Lesson:
-        """The same lesson, all of it on ``device`` and with features in float32."""
+    def to(self, device: torch.device) -> TrainingData:
+        """The same data, all of it on ``device`` and with features in float32."""
         x = move_features(self.x, device)
         if x is self.features:
             return self
@@ -113,7 +113,7 @@ class Lesson:
         )
 
     @cached_property
-    def _moved(self) -> Lesson:
+    def _moved(self) -> TrainingData:
         return self.to(self.device)
 
     @cached_property

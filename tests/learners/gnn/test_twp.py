@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import TWP, FineTune
-from hpn.learners.consolidation import Weights
+from hpn.learners.gnn.consolidation import Weights
 from hpn.streams import GraphView, Step, TaskStream
 
 BACKBONES = ["gcn", "gat", "gin"]
@@ -115,7 +115,7 @@ def test_the_gradient_of_the_sparsity_term_is_exact(backbone: Any) -> None:
     learner.network_.double()
     view = GraphView(task.graph.x.double(), task.graph.edge_index)
     task = Step(0, (0, 1), "task", view, task.train, LABELS, task.val, task.val_y)
-    total = learner._loss(learner._lesson(task))
+    total = learner._loss(learner._training_data(task))
     slopes = learner._gradients(total)
     weights = doubled(learner)
 

@@ -5,7 +5,7 @@ Some nodes of each class are kept and learned again with every later task,
 .. math:: \beta\, L_{new} + (1 - \beta)\, L_{kept} \qquad \beta = \frac{|B|}{|D| + |B|}
 
 where B are the nodes kept and D those of the new task, so that a small buffer weighs the more. Which nodes
-are kept is one of the three strategies of :mod:`hpn.learners.experiences`.
+are kept is one of the three strategies of :mod:`hpn.learners.gnn.selection`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.datasets.sparse import is_sparse, to_scipy
-from hpn.learners.experiences import cover, influence, nearest_to_mean
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
-from hpn.learners.replay import Replay
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.replay import Replay
+from hpn.learners.gnn.selection import cover, influence, nearest_to_mean
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn.encoder import Features
 from hpn.nn.subgraphs import take_rows
 from hpn.params import OneOf, SearchChoice
@@ -68,7 +68,7 @@ class ERGNN(Replay):
         self.radius = radius
         self.new_share = new_share
 
-    def _loss(self, batch: Lesson) -> Tensor:
+    def _loss(self, batch: TrainingData) -> Tensor:
         loss = super()._loss(batch)
         if not self._memories:
             return loss
@@ -78,37 +78,37 @@ class ERGNN(Replay):
         share = count / (len(batch) + count) if self.new_share is None else self.new_share
         return share * loss + (1 - share) * old / count
 
-    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
+    def _choose(self, step: Step, data: TrainingData) -> Tensor:
         if self.selection == "influence":
-            rank = self._influence(lesson)
+            rank = self._influence(data)
         elif self.selection == "mean":
-            rank = nearest_to_mean(self._points(lesson), lesson.target)
+            rank = nearest_to_mean(self._points(data), data.target)
         else:
-            rank = cover(self._points(lesson), lesson.target, self.radius)
+            rank = cover(self._points(data), data.target, self.radius)
         kept = []
-        for column in torch.unique(lesson.target):
-            members = torch.nonzero(lesson.target == column).flatten()
+        for column in torch.unique(data.target):
+            members = torch.nonzero(data.target == column).flatten()
             kept.append(members[rank[members].argsort(stable=True)[: self.buffer_size]])
         return torch.cat(kept)
 
-    def _points(self, lesson: Lesson) -> Features:
+    def _points(self, data: TrainingData) -> Features:
         """Where each node is in the space of features or embeddings."""
         if self.space == "features":
-            rows = take_rows(lesson.features, lesson.nodes)
+            rows = take_rows(data.features, data.nodes)
             return to_scipy(rows) if is_sparse(rows) else rows.float().numpy()
         network = self.network_
         with torch.no_grad():
             parts = [
                 network.embed(part.x, part.adjacency)[part.nodes].cpu()
-                for part in lesson.in_order(self.batch_size)
+                for part in data.in_order(self.batch_size)
             ]
         return torch.cat(parts).numpy()
 
-    def _influence(self, lesson: Lesson) -> Tensor:
+    def _influence(self, data: TrainingData) -> Tensor:
         """Influence on the loss over the task, or over the mini-batch that the node is in."""
         weights = list(self.network_.parameters())
         parts = [
             influence(F.cross_entropy(self._logits(part), part.target, reduction="none"), weights)
-            for part in lesson.in_order(self.batch_size)
+            for part in data.in_order(self.batch_size)
         ]
         return torch.cat(parts).cpu().double()

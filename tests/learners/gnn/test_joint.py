@@ -29,15 +29,15 @@ def test_heads(graph: Graph) -> None:
     assert fit(classes, epochs=2, head="shared").network_.num_outputs == 6
 
 
-def test_a_lesson_has_the_training_nodes_of_every_task(stream: TaskStream) -> None:
+def test_it_has_the_training_nodes_of_every_task(stream: TaskStream) -> None:
     learner = fit(stream, epochs=1)
-    lesson = learner._lesson(stream.step(2, with_past=True))
+    data = learner._training_data(stream.step(2, with_past=True))
     tasks = [stream.step(index) for index in range(3)]
-    assert len(lesson.nodes) == sum(len(task.train) for task in tasks)
-    own = lesson.x[lesson.nodes[: len(tasks[0].train)]]
+    assert len(data.nodes) == sum(len(task.train) for task in tasks)
+    own = data.x[data.nodes[: len(tasks[0].train)]]
     assert torch.equal(own, tasks[0].graph.x[tasks[0].train])
-    assert lesson.allowed.sum(dim=1).unique().tolist() == [2]
-    columns = [lesson.allowed[at].nonzero().flatten().tolist() for at in (0, -1)]
+    assert data.allowed.sum(dim=1).unique().tolist() == [2]
+    columns = [data.allowed[at].nonzero().flatten().tolist() for at in (0, -1)]
     assert columns == [[0, 1], [4, 5]]
 
 

@@ -24,9 +24,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.consolidation import Consolidation, Weights, add_scaled
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.consolidation import Consolidation, Weights, add_scaled
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import LogRange, OneOf, SearchChoice
 
 
@@ -66,7 +66,7 @@ class TWP(Consolidation):
         self.topology_strength = topology_strength
         self.sparsity = sparsity
 
-    def _loss(self, batch: Lesson) -> Tensor:
+    def _loss(self, batch: TrainingData) -> Tensor:
         loss = F.cross_entropy(self._logits(batch), batch.target)
         total = loss + self.strength / 2 * self._penalty()
         if self.sparsity == 0:
@@ -76,11 +76,11 @@ class TWP(Consolidation):
         built_up = [part.sum() for part in self._combine(of_loss, of_topology).values()]
         return total + self.sparsity * torch.stack(built_up).sum()
 
-    def _importance(self, lesson: Lesson) -> Weights:
+    def _importance(self, data: TrainingData) -> Weights:
         of_loss: Weights = {}
         of_topology: Weights = {}
-        for batch in lesson.in_order(self.batch_size):
-            share = len(batch) / len(lesson)
+        for batch in data.in_order(self.batch_size):
+            share = len(batch) / len(data)
             loss = F.cross_entropy(self._logits(batch), batch.target)
             of_loss = add_scaled(of_loss, self._gradients(loss), share)
             of_topology = add_scaled(of_topology, self._gradients(self._topology(batch)), share)
@@ -92,7 +92,7 @@ class TWP(Consolidation):
             for name in of_loss
         }
 
-    def _topology(self, batch: Lesson) -> Tensor:
+    def _topology(self, batch: TrainingData) -> Tensor:
         """Mean over nodes of the squared length of what each takes from its neighbours (T).
 
         In a mini-batch, over the nodes whose neighbours are there.

@@ -122,7 +122,7 @@ def test_the_most_influential_nodes_are_kept(seed: int) -> None:
     learner = ERGNN(selection="influence", buffer_size=2, epochs=150, lr=0.1, dropout=0.0, weight_decay=0.0)
     learner.fit_task(task)
     rank = explicit_influence(learner.network_, task)
-    assert torch.allclose(learner._influence(learner._lesson(task)), rank, rtol=1e-2, atol=1e-6)
+    assert torch.allclose(learner._influence(learner._training_data(task)), rank, rtol=1e-2, atol=1e-6)
     expected = []
     for label in task.classes:
         own = torch.nonzero(task.train_y == label).flatten()
@@ -168,8 +168,8 @@ class Watch(Observer):
         if progress.done > 1:
             return
         task = self.stream.step(progress.task)
-        lesson = learner._lesson(task)
-        self.found.append(learner._loss(lesson if self.part is None else lesson.part(self.part)).item())
+        data = learner._training_data(task)
+        self.found.append(learner._loss(data if self.part is None else data.part(self.part)).item())
         chosen = slice(None) if self.part is None else self.part
         self.new.append(
             self._losses(learner, task.graph, task.train[chosen], task.train_y[chosen]).mean().item()

@@ -28,9 +28,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
-from hpn.learners.replay import Replay
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.replay import Replay
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn.device import CPU
 from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import Step
@@ -111,8 +111,8 @@ class GEM(Replay):
         self.memory_size = memory_size
         self.margin = margin
 
-    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
-        return torch.randperm(len(lesson), device=CPU)[: self.memory_size]
+    def _choose(self, step: Step, data: TrainingData) -> Tensor:
+        return torch.randperm(len(data), device=CPU)[: self.memory_size]
 
     def _backward(self, loss: Tensor) -> None:
         weights = list(self.network_.parameters())
@@ -126,7 +126,7 @@ class GEM(Replay):
         ):
             weight.grad = part.view_as(weight)
 
-    def _slope(self, kept: Lesson) -> Tensor:
+    def _slope(self, kept: TrainingData) -> Tensor:
         """Gradient of the loss on what was kept of a task (g_t), on a mini-batch of it if there are any."""
         batch = next(kept.batches(self.batch_size))
         loss = F.cross_entropy(self._logits(batch), batch.target)

@@ -16,8 +16,8 @@ from torch import Tensor
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.learners.base import State
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn.device import CPU
 from hpn.streams import GraphView, Step
 
@@ -94,9 +94,9 @@ class Replay(FineTune):
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
 
     kept_: list[Kept]
-    _memories: list[Lesson]
+    _memories: list[TrainingData]
 
-    def _choose(self, step: Step, lesson: Lesson) -> Tensor:
+    def _choose(self, step: Step, data: TrainingData) -> Tensor:
         """Positions in ``task.train`` of the nodes to keep."""
         raise NotImplementedError
 
@@ -106,15 +106,15 @@ class Replay(FineTune):
             self.kept_ = []
 
     def _recall(self, step: Step) -> None:
-        """Make a lesson of what was kept of each earlier task."""
+        """Make training data of what was kept of each earlier task."""
         self._memories = []
         for classes, kept in zip(self.tasks_, self.kept_, strict=False):
             graph, nodes = kept.find(step)
             target, allowed = self._mark(kept.y, classes)
-            self._memories.append(self._lesson_about(graph, nodes, target=target, allowed=allowed))
+            self._memories.append(self._data_about(graph, nodes, target=target, allowed=allowed))
 
-    def _end(self, step: Step, lesson: Lesson) -> None:
-        self.kept_ = [*self.kept_, Kept.of(step, self._choose(step, lesson))]
+    def _end(self, step: Step, data: TrainingData) -> None:
+        self.kept_ = [*self.kept_, Kept.of(step, self._choose(step, data))]
         del self._memories
 
     def _state(self) -> State:

@@ -23,8 +23,8 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import State
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn import Backbone
 from hpn.params import LogRange, SearchChoice
 from hpn.streams import Step
@@ -76,7 +76,7 @@ class LwF(FineTune):
         super()._begin(step)
         self.teacher_ = self._copy(self.network_.state_dict()) if step.index > 0 else None
 
-    def _loss(self, batch: Lesson) -> Tensor:
+    def _loss(self, batch: TrainingData) -> Tensor:
         if self.teacher_ is None:
             return super()._loss(batch)
         with torch.no_grad():
@@ -95,7 +95,7 @@ class LwF(FineTune):
             return [list(range(max(len(task) for task in self.tasks_[:-1])))]
         return [self._columns(task) for task in self.tasks_[:-1]]
 
-    def _end(self, step: Step, lesson: Lesson) -> None:
+    def _end(self, step: Step, data: TrainingData) -> None:
         self.teacher_ = None
 
     def _state(self) -> State:

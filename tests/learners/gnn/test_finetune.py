@@ -50,14 +50,14 @@ def test_weights_start_from_the_last_task(stream: TaskStream) -> None:
         assert torch.allclose(value, before[key], atol=1e-6)
 
 
-def test_a_lesson_allows_the_tasks_classes_only(graph: Graph) -> None:
+def test_training_data_allows_the_tasks_classes_only(graph: Graph) -> None:
     for scenario, columns in (("task", [True, True, False]), ("class", [True] * 5)):
         stream = TaskStream(graph, tasks="0,1,2;3,4", scenario=scenario)  # type: ignore[arg-type]
         learner = FineTune(epochs=1).fit_task(stream.step(0)).fit_task(stream.step(1))
-        lesson = learner._lesson(stream.step(1))  # type: ignore[attr-defined]
-        assert lesson.allowed[0].tolist() == columns
+        data = learner._training_data(stream.step(1))  # type: ignore[attr-defined]
+        assert data.allowed[0].tolist() == columns
         offset = 0 if scenario == "task" else 3
-        assert set(lesson.target.tolist()) == {offset, offset + 1}
+        assert set(data.target.tolist()) == {offset, offset + 1}
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])

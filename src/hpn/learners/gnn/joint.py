@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from hpn.learners.base import State
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Step
 
@@ -63,8 +63,8 @@ class Joint(FineTune):
         self.network_ = self._new_network(self._num_outputs())
         super()._begin(step)
 
-    def _lesson(self, step: Step) -> Lesson:
-        return self._make_lesson([*step.past, step])
+    def _training_data(self, step: Step) -> TrainingData:
+        return self._gather([*step.past, step])
 
     def _state(self) -> State:
         return {**super()._state(), "data_numbers": self.data_numbers_}

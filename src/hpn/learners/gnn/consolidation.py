@@ -25,8 +25,8 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import State
-from hpn.learners.finetune import FineTune
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.finetune import FineTune
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import LogRange, SearchChoice
 from hpn.streams import Step
 
@@ -60,7 +60,7 @@ class Consolidation(FineTune):
         self.strength = strength
 
     @abstractmethod
-    def _importance(self, lesson: Lesson) -> Weights:
+    def _importance(self, data: TrainingData) -> Weights:
         """How much the task just learned depends on each weight (Ω_t)."""
 
     def _begin(self, step: Step) -> None:
@@ -73,7 +73,7 @@ class Consolidation(FineTune):
         }
         self.center_ = {name: _widen(kept, weights[name]) for name, kept in self.center_.items()}
 
-    def _loss(self, batch: Lesson) -> Tensor:
+    def _loss(self, batch: TrainingData) -> Tensor:
         return super()._loss(batch) + self.strength / 2 * self._penalty()
 
     def _penalty(self) -> Tensor:
@@ -85,8 +85,8 @@ class Consolidation(FineTune):
         ]
         return torch.stack(parts).sum() if parts else torch.zeros((), device=self.device)
 
-    def _end(self, step: Step, lesson: Lesson) -> None:
-        weights, new = self._weights(), self._importance(lesson)
+    def _end(self, step: Step, data: TrainingData) -> None:
+        weights, new = self._weights(), self._importance(data)
         for name, importance in new.items():
             before = self.importance_.get(name, torch.zeros_like(importance))
             center = self.center_.get(name, weights[name])

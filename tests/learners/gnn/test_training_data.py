@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn import GCN
 from hpn.streams.views import FeatureRows
 
@@ -13,7 +13,7 @@ NUM_NODES, NUM_TRAIN = 40, 23
 
 
 @pytest.fixture
-def lesson() -> Lesson:
+def data() -> TrainingData:
     """Nodes whose first feature is their number, and whose target and allowed columns follow from it."""
     generator = torch.Generator().manual_seed(0)
     pairs = torch.randint(NUM_NODES, (2, 60), generator=generator)
@@ -24,81 +24,81 @@ def lesson() -> Lesson:
     )
     nodes = torch.randperm(NUM_NODES, generator=generator)[:NUM_TRAIN]
     allowed = torch.stack([nodes >= 0, nodes % 3 == 0, nodes % 3 != 0], dim=1)
-    return Lesson(x, GCN(4, 3).prepare(edge_index, NUM_NODES), nodes, nodes % 5, allowed)
+    return TrainingData(x, GCN(4, 3).prepare(edge_index, NUM_NODES), nodes, nodes % 5, allowed)
 
 
-def numbers(lesson: Lesson) -> list[int]:
-    return lesson.x[lesson.nodes, 0].long().tolist()
+def numbers(data: TrainingData) -> list[int]:
+    return data.x[data.nodes, 0].long().tolist()
 
 
-def test_without_a_size_the_only_batch_is_the_lesson(lesson: Lesson) -> None:
+def test_without_a_size_the_only_batch_is_all(data: TrainingData) -> None:
     state = torch.get_rng_state()
-    assert list(lesson.batches(None)) == [lesson]
+    assert list(data.batches(None)) == [data]
     assert torch.equal(torch.get_rng_state(), state), "nothing is drawn"
 
 
 @pytest.mark.parametrize(("size", "lengths"), [(5, [5, 5, 5, 5, 3]), (23, [23]), (100, [23]), (1, [1] * 23)])
-def test_batches_hold_every_node_once(lesson: Lesson, size: int, lengths: list[int]) -> None:
-    batches = list(lesson.batches(size))
+def test_batches_hold_every_node_once(data: TrainingData, size: int, lengths: list[int]) -> None:
+    batches = list(data.batches(size))
     assert [len(batch) for batch in batches] == lengths
-    assert sorted(number for batch in batches for number in numbers(batch)) == sorted(lesson.nodes.tolist())
+    assert sorted(number for batch in batches for number in numbers(batch)) == sorted(data.nodes.tolist())
 
 
-def test_targets_and_columns_go_with_their_nodes(lesson: Lesson) -> None:
-    for batch in [*lesson.batches(4), *lesson.singles(6)]:
+def test_targets_and_columns_go_with_their_nodes(data: TrainingData) -> None:
+    for batch in [*data.batches(4), *data.singles(6)]:
         found = torch.tensor(numbers(batch))
         assert torch.equal(batch.target, found % 5)
         assert torch.equal(batch.allowed[:, 1], found % 3 == 0)
         assert torch.equal(batch.allowed[:, 2], found % 3 != 0)
 
 
-def test_the_order_is_drawn_anew_in_every_epoch(lesson: Lesson) -> None:
+def test_the_order_is_drawn_anew_in_every_epoch(data: TrainingData) -> None:
     torch.manual_seed(0)
-    epochs = [[number for batch in lesson.batches(5) for number in numbers(batch)] for _ in range(3)]
-    assert len({tuple(epoch) for epoch in [*epochs, lesson.nodes.tolist()]}) == 4
+    epochs = [[number for batch in data.batches(5) for number in numbers(batch)] for _ in range(3)]
+    assert len({tuple(epoch) for epoch in [*epochs, data.nodes.tolist()]}) == 4
     torch.manual_seed(0)
-    assert [number for batch in lesson.batches(5) for number in numbers(batch)] == epochs[0]
+    assert [number for batch in data.batches(5) for number in numbers(batch)] == epochs[0]
 
 
-def test_a_part_has_the_logits_of_the_whole(lesson: Lesson) -> None:
+def test_a_part_has_the_logits_of_the_whole(data: TrainingData) -> None:
     network = GCN(4, 3).eval()
-    whole = network(lesson.x, lesson.adjacency)
-    for batch in [*lesson.batches(5), *lesson.singles(3)]:
+    whole = network(data.x, data.adjacency)
+    for batch in [*data.batches(5), *data.singles(3)]:
         logits = network(batch.x, batch.adjacency)[batch.nodes]
         assert torch.allclose(logits, whole[numbers(batch)], atol=1e-5)
         assert batch.x.shape[0] < NUM_NODES or len(batch) > 3
 
 
-def test_a_part_is_about_the_chosen_nodes_in_their_order(lesson: Lesson) -> None:
+def test_a_part_is_about_the_chosen_nodes_in_their_order(data: TrainingData) -> None:
     chosen = torch.tensor([7, 0, 22])
-    part = lesson.part(chosen)
-    assert numbers(part) == lesson.nodes[chosen].tolist()
+    part = data.part(chosen)
+    assert numbers(part) == data.nodes[chosen].tolist()
 
 
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (10, 10), (23, 23), (500, 23)])
-def test_singles_are_different_nodes(lesson: Lesson, most: int, count: int) -> None:
-    singles = list(lesson.singles(most))
+def test_singles_are_different_nodes(data: TrainingData, most: int, count: int) -> None:
+    singles = list(data.singles(most))
     assert [len(single) for single in singles] == [1] * count
     found = {numbers(single)[0] for single in singles}
     assert len(found) == count
-    assert found <= set(lesson.nodes.tolist())
+    assert found <= set(data.nodes.tolist())
 
 
-def test_singles_are_drawn(lesson: Lesson) -> None:
-    assert len({tuple(numbers(single)[0] for single in lesson.singles(3)) for _ in range(5)}) > 1
+def test_singles_are_drawn(data: TrainingData) -> None:
+    assert len({tuple(numbers(single)[0] for single in data.singles(3)) for _ in range(5)}) > 1
 
 
-def test_neighbours_are_drawn_in_batches_only(lesson: Lesson) -> None:
-    few = replace(lesson, num_neighbors=1, sums_neighbors=True)
+def test_neighbours_are_drawn_in_batches_only(data: TrainingData) -> None:
+    few = replace(data, num_neighbors=1, sums_neighbors=True)
     (whole,) = few.batches(None)
-    assert whole.adjacency[0].shape == lesson.adjacency[0].shape
+    assert whole.adjacency[0].shape == data.adjacency[0].shape
     (batch,) = few.batches(NUM_TRAIN)
     _, target = batch.adjacency[0]
     assert int(torch.bincount(target).max()) == 2, "a self-loop and one neighbour"
 
 
-def test_what_a_step_goes_over_is_moved_and_the_rest_stays(lesson: Lesson) -> None:
-    away = replace(lesson, device=torch.device("meta"))
+def test_what_a_step_goes_over_is_moved_and_the_rest_stays(data: TrainingData) -> None:
+    away = replace(data, device=torch.device("meta"))
     steps = [*away.batches(None), *away.batches(9), *away.singles(2), *away.in_order(9)]
     assert len(steps) == 1 + 3 + 2 + 3
     for step in steps:
@@ -108,11 +108,11 @@ def test_what_a_step_goes_over_is_moved_and_the_rest_stays(lesson: Lesson) -> No
     assert next(away.batches(None)) is next(away.batches(None)), "the whole is moved once"
 
 
-def test_features_that_are_fetched_are_those_in_memory(lesson: Lesson) -> None:
+def test_features_that_are_fetched_are_those_in_memory(data: TrainingData) -> None:
     order = torch.randperm(NUM_NODES)
-    fetched = replace(lesson, features=FeatureRows(lesson.x[order].half(), order.argsort()))
+    fetched = replace(data, features=FeatureRows(data.x[order].half(), order.argsort()))
     for size in (None, 9):
-        for one, other in zip(fetched.in_order(size), lesson.in_order(size), strict=True):
+        for one, other in zip(fetched.in_order(size), data.in_order(size), strict=True):
             assert one.x.dtype == torch.float32
             assert torch.equal(one.x, other.x.half().float())
             assert torch.equal(one.nodes, other.nodes)

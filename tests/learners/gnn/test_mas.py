@@ -85,9 +85,9 @@ def test_importance_on_a_graph_by_the_whole_graphs_gradients(graph: Graph, backb
 def test_labels_are_not_used(stream: TaskStream) -> None:
     learner = MAS(epochs=3, num_samples=15)
     learner.fit_task(stream.step(0))
-    lesson = learner._lesson(stream.step(0)).part(torch.arange(15))
-    swapped = replace(lesson, target=1 - lesson.target)
-    first, second = learner._importance(lesson), learner._importance(swapped)
+    data = learner._training_data(stream.step(0)).part(torch.arange(15))
+    swapped = replace(data, target=1 - data.target)
+    first, second = learner._importance(data), learner._importance(swapped)
     for name, importance in first.items():
         assert torch.allclose(importance, second[name], rtol=1e-4, atol=1e-6)
 

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Learner, Observer, Progress, State
-from hpn.learners.lesson import Lesson
+from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn import Adjacency, Backbone, SubgraphCutter, grow_outputs, make_backbone
 from hpn.nn.device import CPU, move_features
 from hpn.params import LogRange, OneOf, SearchChoice
@@ -100,15 +100,15 @@ class FineTune(Learner):
     def _learn(self, step: Step, observer: Observer) -> None:
         if not self._is_resumed():
             self._begin(step)
-        lesson = self._lesson(step)
+        data = self._training_data(step)
         self._recall(step)
         self.network_.train()
         while self.epoch_ < self.epochs:
-            loss = self._train_epoch(lesson)
+            loss = self._train_epoch(data)
             self.epoch_ += 1
             self._epoch_done(observer, Progress(step.index, self.epoch_, self.epochs, {"loss": loss}))
         self.network_.eval()
-        self._end(step, lesson)
+        self._end(step, data)
         self.epoch_ = 0
         del self._optimizer
 
@@ -128,18 +128,18 @@ class FineTune(Learner):
     def _recall(self, step: Step) -> None:
         """Make ready what was kept of earlier tasks; also after an interruption."""
 
-    def _end(self, step: Step, lesson: Lesson) -> None:
+    def _end(self, step: Step, data: TrainingData) -> None:
         """Keep what later tasks will need of this one; the network is in evaluation mode."""
 
-    def _lesson(self, step: Step) -> Lesson:
+    def _training_data(self, step: Step) -> TrainingData:
         """What an epoch goes over."""
-        return self._make_lesson([step])
+        return self._gather([step])
 
-    def _make_lesson(self, tasks: Sequence[Step]) -> Lesson:
+    def _gather(self, tasks: Sequence[Step]) -> TrainingData:
         graph, starts = stack_graphs([task.graph for task in tasks])
         nodes = torch.cat([task.train + at for task, at in zip(tasks, starts, strict=True)])
         marks = [self._mark(task.train_y, task.classes) for task in tasks]
-        return self._lesson_about(
+        return self._data_about(
             graph,
             nodes,
             target=torch.cat([target for target, _ in marks]),
@@ -154,9 +154,11 @@ class FineTune(Learner):
         at = (y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1)
         return torch.tensor(own, device=CPU)[at], allowed
 
-    def _lesson_about(self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor) -> Lesson:
+    def _data_about(
+        self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor
+    ) -> TrainingData:
         adjacency = self.network_.prepare(graph.edge_index, graph.num_nodes)
-        return Lesson(
+        return TrainingData(
             graph.features,
             adjacency,
             nodes,
@@ -167,17 +169,17 @@ class FineTune(Learner):
             device=self.device,
         )
 
-    def _train_epoch(self, lesson: Lesson) -> float:
+    def _train_epoch(self, data: TrainingData) -> float:
         total = 0.0
-        for batch in lesson.batches(self.batch_size):
+        for batch in data.batches(self.batch_size):
             self._optimizer.zero_grad()
             loss = self._loss(batch)
             self._backward(loss)
             self._optimizer.step()
             total += loss.item() * len(batch)
-        return total / len(lesson)
+        return total / len(data)
 
-    def _loss(self, batch: Lesson) -> Tensor:
+    def _loss(self, batch: TrainingData) -> Tensor:
         """What a step makes smaller."""
         return F.cross_entropy(self._logits(batch), batch.target)
 
@@ -185,7 +187,7 @@ class FineTune(Learner):
         """Leave in each parameter the gradient that the step is to follow."""
         loss.backward()  # type: ignore[no-untyped-call]
 
-    def _logits(self, batch: Lesson) -> Tensor:
+    def _logits(self, batch: TrainingData) -> Tensor:
         """Logits of the batch's nodes; columns that are not allowed are −∞."""
         logits: Tensor = self.network_(batch.x, batch.adjacency)[batch.nodes]
         return logits.masked_fill(~batch.allowed, -torch.inf)

@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge as JointRidge
 
 from hpn.datasets import Graph, load_dataset
 from hpn.evaluation import evaluate
-from hpn.learners import ridge
-from hpn.learners.ridge import Ridge
+from hpn.learners.linear import ridge
+from hpn.learners.linear.ridge import Ridge
 from hpn.nn.encoder import STEPS, draw_signs
 from hpn.params import check_space
 from hpn.streams import GraphView, Query, Scenario, Step, TaskStream

@@ -1,0 +1,1 @@
+"""Learners without a network: class means and linear models on smoothed features."""
