@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -255,6 +256,8 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
     if not colon:
         known = f"{nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
         raise ConfigError(f"unknown method {method!r}; {known}")
+    if not {"", str(Path.cwd())} & set(sys.path):  # the installed command does not look in the current folder
+        sys.path.append(str(Path.cwd()))
     try:
         found: Any = import_module(module)
         for part in name.split("."):
