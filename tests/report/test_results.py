@@ -62,6 +62,7 @@ def test_missing_path_is_one_line(tmp_path):
 def test_unfinished_run_is_one_line(tmp_path, name):
     folder = tmp_path / "unfinished"
     folder.mkdir()
+    (folder / "config.json").write_text("{}")
     with pytest.raises(DataError, match=r"^\S*unfinished has no result.json, .*run its command again"):
         load_result(folder / name)
 

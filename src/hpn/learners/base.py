@@ -33,14 +33,14 @@ class Learner(ABC):
 
     Tasks, queries, answers and ``state_dict`` are on the CPU; a learner moves what it needs to its device,
     as late and as little as is sensible. Where it computes is no hyper-parameter: what was learned on one
-    device can be gone on with on another. A resumed fit equals an uninterrupted one bit for bit on the CPU,
+    device can be resumed on another. A resumed fit equals an uninterrupted one bit for bit on the CPU,
     and elsewhere as far as the device's operations are deterministic.
 
     Attributes:
         device: Where it computes; see :meth:`to`.
         tasks_: Classes of each step learned so far, in order.
         scenario_: ``task`` or ``class``.
-        num_features_: Features a node has.
+        num_features_: Features per node.
         in_progress_: Whether the last step is only partly learned (between two epochs).
     """
 
@@ -126,7 +126,7 @@ class Learner(ABC):
         return self
 
     def predict(self, query: Query) -> Tensor:
-        """Answer a query with one class number a node, always one of ``query.classes``."""
+        """Answer a query with one class number per node, always one of ``query.classes``."""
         scores = self.predict_scores(query)
         if query.grouped:
             scores = self._restrict_to_likeliest_task(scores, query)
@@ -207,12 +207,12 @@ class Learner(ABC):
         return None
 
     def represent(self, query: Query) -> Tensor | None:
-        """What the learner makes of each node asked about, one row a node, if it can show that."""
+        """What the learner makes of each node asked about, one row per node, if it can show that."""
         return None
 
     @abstractmethod
     def _learn(self, step: Step, observer: Observer) -> None:
-        """Learn ``task``, the last of ``tasks_``; under the learner's own random generator."""
+        """Learn ``step``, the last of ``tasks_``; under the learner's own random generator."""
 
     @abstractmethod
     def _scores(self, query: Query) -> Tensor:
@@ -258,7 +258,7 @@ class Learner(ABC):
             raise ConfigError(f"expected task {len(known)} next, got task {step.index}")
         if known and step.graph.num_features != self.num_features_:
             raise DataError(
-                f"task {step.index} has {step.graph.num_features} features a node, "
+                f"task {step.index} has {step.graph.num_features} features per node, "
                 f"earlier tasks had {self.num_features_}"
             )
         if self.needs_tasks and not step.is_task:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -237,6 +238,33 @@ def test_a_method_may_be_a_class_or_its_name_and_is_loaded_again(tmp_path: Path)
         quick(tmp_path / "no", method="no_such_module:Learner")
 
 
+def test_a_learner_of_ones_own_runs_again_when_its_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "from hpn.learners import NCM\nclass Own(NCM):\n  def _scores(self, query):\n    return {}{}"
+    settings = {key: value for key, value in SETTINGS.items() if key != "epochs"}
+    means = []
+    for sign in ("", "-"):
+        (tmp_path / "own_learner.py").write_text(code.format(sign, "super()._scores(query)"))
+        monkeypatch.delitem(sys.modules, "own_learner", raising=False)
+        importlib.invalidate_caches()
+        result = run("synthetic", method="own_learner:Own", settings=settings)
+        means.append(result.am.mean)  # type: ignore[union-attr]
+    assert means[0] > means[1]
+
+    class Local(NCM):
+        """Not to be imported by its name."""
+
+    assert quick(tmp_path / "local", method=Local, settings=settings).am is not None
+    (tmp_path / "broken.py").write_text("x = (")
+    for method, message in (("broken:Own", "SyntaxError"), (":Own", "unknown method"), (3, "unknown method")):
+        with pytest.raises(ConfigError, match=message):
+            quick(tmp_path / "no", method=method)
+    with pytest.raises(TypeError, match=r"hpn\.run has no argument 'backbon'; did you mean 'backbone'"):
+        run("digits", backbon="gcn")
+
+
 def test_tasks_to_come_are_asked_about_where_that_is_possible(tmp_path: Path) -> None:
     plain, ahead = quick(tmp_path / "a"), quick(tmp_path / "b", evaluate_ahead=True)
     assert [len(row) for row in ahead.matrices[0]] == [3, 3, 3]
@@ -261,6 +289,13 @@ def test_intransigence_refers_to_another_run(tmp_path: Path) -> None:
     assert quick(tmp_path / "mine", seeds=2).metrics["intransigence"] is None
     with pytest.raises(DataError, match="has no seed 2"):
         quick(tmp_path / "more", seeds=3, reference=tmp_path / "joint")
+    with pytest.raises(DataError, match="has edges within, this run seen"):
+        quick(tmp_path / "seen", seeds=2, edges="seen", reference=tmp_path / "joint")
+    changed = {**SETTINGS, "data.graph_seed": 1}
+    with pytest.raises(DataError, match="has data_sha256"):
+        quick(tmp_path / "data", seeds=2, settings=changed, reference=tmp_path / "joint")
+    assert result.command is not None
+    assert result.command.endswith(f"--reference {tmp_path / 'joint'}")
     with pytest.raises(DataError, match="other steps"):
         quick(tmp_path / "less", tasks="0,1;2,3", reference=tmp_path / "joint")
 

@@ -15,6 +15,7 @@ from hpn.experiment.run.config import (
     RunConfig,
     check_learner,
     find_learner,
+    hash_code,
     resolve_config,
     take_recipe,
 )
@@ -127,7 +128,7 @@ def with_cell(
     kind = STREAMS[config.stream]
     check_learner(name, learner, kind, config.scenario, ahead=config.ahead > kind.num_ahead)
     recipe = AUTO if use_recipes else None
-    recipe_name, found = take_recipe(recipe, config.dataset, name, given, config.scenario)
+    recipe_name, found = take_recipe(recipe, config.dataset, name, learner, given, config.scenario)
     chosen = {**(found.settings if found else {}), **given}
     params = resolve_params(learner, chosen, owner=name, without={"seed"})
     learner(**params)  # refuses what does not go together
@@ -135,6 +136,7 @@ def with_cell(
         config,
         method=name,
         learner=learner,
+        learner_code=hash_code(name, learner),
         params=params,
         settings={key: params[key] for key in given},
         recipe=recipe_name,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import shlex
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -42,6 +44,7 @@ class RunConfig:
         data_sha256: Hash of the loaded graph.
         versions: Versions the numbers depend on.
         learner: The class of the learner.
+        learner_code: Hash of the code of a learner of one's own; ``None`` for those of this package.
         settings: The hyper-parameters that were given, recipes and defaults aside.
         recipe: The recipe that hyper-parameters came from, if one did. It does not make a run another run.
         recipe_choice: What was wanted: ``auto``, a file or name, or ``None`` for no recipe.
@@ -60,6 +63,7 @@ class RunConfig:
     data_sha256: str
     versions: dict[str, str]
     learner: type[Learner] = field(compare=False)
+    learner_code: str | None
     settings: dict[str, Any] = field(compare=False)
     recipe: str | None = field(default=None, compare=False)
     recipe_choice: str | None = field(default=AUTO, compare=False)
@@ -76,16 +80,17 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as it stands in ``config.json``."""
-        content = {
-            "format": FORMAT,
-            **{name: getattr(self, name) for name in ("dataset", "data_options", "method", "params")},
-            **{name: getattr(self, name) for name in ("scenario", "edges", "evaluate", "stream", "ahead")},
-            "tasks": self.plan.classes,
-            "steps": [step.name for step in self.plan.steps],
-            "data_sha256": self.data_sha256,
-            "versions": self.versions,
-        }
-        return json.loads(json.dumps(content))  # type: ignore[no-any-return]
+        names = ("dataset", "data_options", "method", "params", "scenario", "edges", "evaluate", "tasks")
+        content = {name: getattr(self, name) for name in (*names, "data_sha256", "versions")}
+        kind = STREAMS[self.stream]
+        # What is as usual is left out, as it was before there was anything else: folders stay valid.
+        if not kind.has_tasks:
+            content |= {"stream": self.stream, "steps": [step.name for step in self.plan.steps]}
+        if self.ahead != kind.num_ahead:
+            content["ahead"] = self.ahead
+        if self.learner_code is not None:
+            content["learner_code"] = self.learner_code
+        return json.loads(json.dumps({"format": FORMAT, **content}))  # type: ignore[no-any-return]
 
     def short_hash(self) -> str:
         """Eight hex digits that differ for different configurations, versions or data."""
@@ -197,7 +202,7 @@ def resolve_config(
     _choose("edges", edges, get_args(Edges))
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
     check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
-    recipe_name, found = take_recipe(recipe, dataset, name, given, scenario)
+    recipe_name, found = take_recipe(recipe, dataset, name, learner, given, scenario)
     if found is not None and recipe != AUTO:
         _check_recipe(found, recipe, method=name, scenario=scenario)
     chosen = {**(found.settings if found else {}), **given}
@@ -228,6 +233,7 @@ def resolve_config(
         data_sha256=graph.fingerprint(),
         versions=installed_versions(),
         learner=learner,
+        learner_code=hash_code(name, learner),
         settings={key: params[key] for key in given},
         recipe=recipe_name,
         recipe_choice=None if recipe is None else str(recipe),
@@ -252,9 +258,9 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
         return names.get(method, f"{method.__module__}:{method.__qualname__}"), method
     if method in LEARNERS:
         return method, LEARNERS[method]
-    module, colon, name = method.partition(":")
-    if not colon:
-        known = f"{nearest(method, LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
+    module, _, name = str(method).partition(":")
+    if not module or not name:
+        known = f"{nearest(str(method), LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
         raise ConfigError(f"unknown method {method!r}; {known}")
     if not {"", str(Path.cwd())} & set(sys.path):  # the installed command does not look in the current folder
         sys.path.append(str(Path.cwd()))
@@ -262,11 +268,40 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
         found: Any = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"method {method!r} cannot be imported ({error})") from error
+    except Exception as error:  # whatever the module does
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"method {method!r} cannot be imported ({why})") from error
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ConfigError(f"method {method!r} is not a subclass of hpn.Learner")
     return method, found
+
+
+def hash_code(name: str, learner: type[Learner]) -> str | None:
+    """A hash of the code of a learner of one's own: a run is made again when it has changed.
+
+    Where there is no code to read, such as in an interactive session, every run is another one.
+    """
+    if name in LEARNERS:
+        return None
+    try:
+        code = Path(inspect.getsourcefile(learner) or "").read_bytes()
+    except (OSError, TypeError):
+        code = uuid.uuid4().bytes
+    return hashlib.sha256(code).hexdigest()
+
+
+def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
+    """Refuse arguments that :func:`resolve_config` does not take.
+
+    Raises:
+        TypeError: If there is one; names the nearest right one.
+    """
+    known = declared_params(resolve_config)
+    for name in choices:
+        if name not in known:
+            raise TypeError(
+                f"{owner} has no argument {name!r}; {nearest(name, known)}it takes: {', '.join(known)}"
+            )
 
 
 def _split_settings(
@@ -289,14 +324,18 @@ def _split_settings(
 
 
 def take_recipe(
-    recipe: Path | str | None, dataset: str, method: str, given: Mapping[str, Any], scenario: str
+    recipe: Path | str | None,
+    dataset: str,
+    method: str,
+    learner: type[Learner],
+    given: Mapping[str, Any],
+    scenario: str,
 ) -> tuple[str | None, Recipe | None]:
     """What to call the recipe, and the recipe."""
     if recipe is None:
         return None, None
     if recipe != AUTO:
         return str(recipe), read_recipe(recipe)
-    _, learner = find_learner(method)
     declared = declared_params(learner.variant(given))
     usual: dict[str, Any] = {key: value.default for key, value in declared.items()}
     found = find_recipe(dataset, method, variant_of({**usual, **given}), scenario)

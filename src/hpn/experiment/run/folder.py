@@ -6,9 +6,9 @@
     result.json              the result over all seeds (the JSON of ``hpn run --json``)
     request.json             what was requested, and a stamp of the files that the result depends on
     seed-0/result.json       matrices and costs of one finished seed
-    seed-0/checkpoint.json   where an unfinished seed goes on; the final state of a finished one
+    seed-0/checkpoint.json   where an unfinished seed resumes; the final state of a finished one
     seed-0/state-….safetensors
-    seed-0/log.jsonl         one line an epoch, task and evaluation
+    seed-0/log.jsonl         one line per epoch and step
 """
 
 from __future__ import annotations
@@ -106,6 +106,22 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read the configuration of a run folder.
+
+    Raises:
+        RunFolderError: If it is not a run folder, or the file is damaged.
+    """
+    found = read_json(folder / CONFIG)
+    if found is None:
+        raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
+    if not isinstance(found, dict):
+        raise RunFolderError(
+            f"{folder / CONFIG} is damaged; use --fresh to start over, or choose another --out"
+        )
+    return found
+
+
 def _check_kind(path: Path) -> None:
     """Refuse anything but a run folder or an empty one, before touching it."""
     if path.exists() and not path.is_dir():
@@ -119,9 +135,9 @@ def _check_kind(path: Path) -> None:
 
 
 def _check_config(path: Path, config: Configuration) -> None:
-    found = read_json(path / CONFIG)
-    if found is None:
+    if not (path / CONFIG).exists():
         return
+    found = read_config(path)
     if found.get("format", 0) > FORMAT:
         raise RunFolderError(
             f"{path} was made by a newer version of hpn (format {found['format']}, this one knows "

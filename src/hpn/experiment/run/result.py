@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from hpn.errors import DataError
-from hpn.experiment.run.folder import RESULT
+from hpn.experiment.run.folder import CONFIG, RESULT
 from hpn.metrics import METRICS, Measured, Metric, Summary, summarize
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ class RunResult(WithMetrics):
     evaluate: str
     edges: str
     stream: str = "tasks"
+    data_sha256: str | None = None
     steps: list[StepResult] = Field(min_length=1)
     seeds: list[int] = Field(min_length=1)
     matrices: list[Rows]
@@ -200,6 +201,11 @@ class RunResult(WithMetrics):
             if len(matrix) != len(self.steps):
                 raise ValueError(f"matrices must have one row per step, {len(self.steps)}")
             Measured(matrix)
+        for name, others in (("balanced", self.balanced and self.balanced.matrices), ("chance", self.chance)):
+            if others and [list(map(len, rows)) for rows in others] != [
+                list(map(len, rows)) for rows in self.matrices
+            ]:
+                raise ValueError(f"{name} must have the shape of matrices")
         if self.growth is not None and len(self.growth) != len(self.steps):
             raise ValueError(f"growth must have one entry per step, {len(self.steps)}")
         return self
@@ -321,7 +327,7 @@ def load_result(path: Path) -> RunResult:
     return parse_result(RunResult, content, file)
 
 
-def parse_result(kind: type[Model], content: Any, file: Path) -> Model:
+def parse_result(kind: type[Model], content: Any, file: Path, advice: str = "run its command again") -> Model:
     """Check the content of a file.
 
     Raises:
@@ -334,7 +340,7 @@ def parse_result(kind: type[Model], content: Any, file: Path) -> Model:
         where = ".".join(map(str, first["loc"]))
         problem = first["msg"].removeprefix("Value error, ")
         what = f"{where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}"
-        raise DataError(f"{file} is damaged ({' '.join(what.split())}); run its command again") from None
+        raise DataError(f"{file} is damaged ({' '.join(what.split())}); {advice}") from None
 
 
 def read_object(file: Path) -> dict[str, Any]:
@@ -346,11 +352,11 @@ def read_object(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
-        if file.name == RESULT and file.parent.is_dir():
+        if file.name == RESULT and (file.parent / CONFIG).exists():
             raise DataError(
                 f"{file.parent} has no {RESULT}, so the run has not finished; run its command again"
             ) from None
-        raise DataError(f"{file} does not exist; name a run folder or its {RESULT}") from None
+        raise DataError(f"{file} does not exist; name the folder of a run or its {RESULT}") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read ({error.strerror}); check its permissions") from None
     except (ValueError, RecursionError) as error:
@@ -388,6 +394,7 @@ def combine_seeds(
         evaluate=config.evaluate,
         edges=config.edges,
         stream=config.stream,
+        data_sha256=config.data_sha256,
         steps=[StepResult(name=step.name, classes=list(step.classes)) for step in config.plan.steps],
         seeds=[seed.seed for seed in finished],
         metrics={},
@@ -441,9 +448,9 @@ def check_reference(reference: RunResult, config: RunConfig, seeds: Sequence[int
     Raises:
         DataError: If it has other data, steps, seeds or another evaluation.
     """
-    ours = {"dataset": config.dataset, "stream": config.stream, "evaluate": config.evaluate}
-    for name, value in ours.items():
-        if getattr(reference, name) != value:
+    for name in ("dataset", "data_sha256", "stream", "scenario", "edges", "evaluate"):
+        value = getattr(config, name)
+        if getattr(reference, name) not in {value, None}:  # results of earlier versions have no data_sha256
             raise DataError(
                 f"reference {reference.out} has {name} {getattr(reference, name)}, this run {value}; "
                 "give a run of the same questions"

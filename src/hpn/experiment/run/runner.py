@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from hpn.datasets import Graph, data_files
 from hpn.errors import ConfigError, RunFolderError, describe_disk_full, disk_full
 from hpn.evaluation import evaluate
 from hpn.experiment.recipes import find_file
-from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config
+from hpn.experiment.run.config import RunConfig, check_choices, check_seeds, resolve_config
 from hpn.experiment.run.environment import Stopwatch, deterministic
 from hpn.experiment.run.finished import keep_request
 from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, read_json, write_json
@@ -77,6 +78,7 @@ def run(
         >>> result.am.mean > 90
         True
     """
+    check_choices("hpn.run", choices)
     chosen, watcher = check_seeds(seeds), watcher or Watcher()
     root = Path(data_root) if data_root else None
     device = str(choose_device(device))
@@ -108,7 +110,9 @@ def run(
         finished = [job.run(graph, watcher) for job in jobs]
         if views:
             combine_views(folder, chosen)
-        command = config.command(chosen, root)
+        command = config.command(chosen, root) + (
+            f" --reference {shlex.quote(str(reference))}" if reference else ""
+        )
         result = combine_seeds(
             config, graph.class_names, finished, command=command, out=folder, reference=best
         )
@@ -171,7 +175,9 @@ class Job:
     def read(self) -> SeedResult:
         """The result of a finished seed."""
         file = self._file(RESULT)
-        return parse_result(SeedResult, read_json(file), file)
+        return parse_result(
+            SeedResult, read_json(file), file, "use --fresh to start over, or choose another --out"
+        )
 
     def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
         """Run, or finish, the seed."""

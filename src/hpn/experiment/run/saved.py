@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpn.errors import RunFolderError
+from hpn.errors import CheckpointError, RunFolderError
 from hpn.experiment.run.checkpoint import load_checkpoint
 from hpn.experiment.run.config import find_learner
-from hpn.experiment.run.folder import CONFIG, read_json
+from hpn.experiment.run.folder import read_config
 from hpn.learners import Learner
 
 
@@ -23,11 +23,15 @@ def load_learner(run: Path | str, seed: int = 0) -> Learner:
         CheckpointError: If its checkpoint is damaged or of a newer version.
     """
     folder = Path(run)
-    config = read_json(folder / CONFIG)
-    if config is None:
-        raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
+    config = read_config(folder)
     saved = load_checkpoint(folder / f"seed-{seed}")
     if saved is None:
         raise RunFolderError(f"{folder} has no checkpoint of seed {seed}")
     learner = find_learner(config["method"])[1](seed=seed, **config["params"])
-    return learner.load_state_dict(saved["learner"])
+    try:
+        return learner.load_state_dict(saved["learner"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"the checkpoint of seed {seed} in {folder} does not fit this version of {config['method']} "
+            f"({error!r}); run its command again with --fresh"
+        ) from error
