@@ -85,6 +85,12 @@ def test_the_example_with_data_of_ones_own(capsys: pytest.CaptureFixture[str]) -
     assert second == "new accounts: bank, bank, shop"
 
 
+def test_the_example_with_a_learner_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_learner.py"), run_name="__main__")
+    means = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    assert means[0] > means[1] > 80
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_pictures_exist(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)

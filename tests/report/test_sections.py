@@ -41,7 +41,7 @@ def test_one_task_has_no_curves(make_result, render):
 
 def test_tasks_show_what_was_learned_and_what_is_left(parse_page, make_result, render):
     matrices = [[[80.0], [60.0, 90.0]]]
-    text = " ".join(parse_page(render([make_result(2, seeds=[3], matrices=matrices)])).text)
+    text = " ".join(parse_page(render([make_result(2, seeds=[3], matrices=matrices, balanced=None)])).text)
     assert "1 Theory, Rule learning 80.0 60.0 −20.0" in text
     assert "2 class 2, class 3 90.0 90.0 0.0" in text
 

@@ -254,6 +254,9 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
     if isinstance(method, type):
         if not issubclass(method, Learner):
             raise ConfigError(f"method must be a name or a subclass of hpn.Learner, got {method.__name__}")
+        if inspect.isabstract(method) and method not in LEARNERS.values():
+            missing = ", ".join(sorted(method.__abstractmethods__))
+            raise ConfigError(f"{method.__name__} cannot be used yet: it does not define {missing}")
         names = {learner: name for name, learner in LEARNERS.items()}
         return names.get(method, f"{method.__module__}:{method.__qualname__}"), method
     if method in LEARNERS:
@@ -273,6 +276,9 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
         raise ConfigError(f"method {method!r} cannot be imported ({why})") from error
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ConfigError(f"method {method!r} is not a subclass of hpn.Learner")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise ConfigError(f"method {method!r} cannot be used yet: it does not define {missing}")
     return method, found
 
 

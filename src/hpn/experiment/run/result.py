@@ -150,6 +150,7 @@ class RunResult(WithMetrics):
         steps: Its steps.
         matrices: The accuracy matrix of each seed.
         chance: Accuracies of guessing in the same shape.
+        left_out: Names of the classes that are in no step.
         reference: The run folder that intransigence refers to.
     """
 
@@ -178,6 +179,7 @@ class RunResult(WithMetrics):
     out: str | None = None
     balanced: Balanced | None = None
     class_names: Annotated[dict[str, str], BeforeValidator(_empty_if_null)] = {}
+    left_out: list[str] = []
     growth: list[Growth] | None = None
     params: Annotated[dict[str, Any], BeforeValidator(_empty_if_null)] = {}
     recipe: str | None = None
@@ -223,6 +225,12 @@ class RunResult(WithMetrics):
     def tasks(self) -> list[list[int]]:
         """Classes of each step."""
         return [step.classes for step in self.steps]
+
+    @property
+    def trivial_steps(self) -> list[int]:
+        """Steps whose questions have a single possible answer when they are learned."""
+        rows = self.chance[0] if self.chance else []
+        return [step for step, row in enumerate(rows) if row[step] >= 100]
 
     @property
     def is_trivial(self) -> bool:
@@ -413,6 +421,7 @@ def combine_seeds(
         versions=config.versions,
         out=str(out),
         class_names={str(c): class_names[c] for step in config.plan.steps for c in step.classes},
+        left_out=[class_names[c] for c in config.plan.left_out],
         growth=_mean_growth([seed.growth for seed in finished], len(config.plan.steps)),
         params=config.effective_params(),
         recipe=config.recipe,
