@@ -18,7 +18,7 @@ from hpn.experiment.recipes import read_recipe
 from hpn.experiment.run.runner import Job, run
 from hpn.experiment.tune.plan import make_plan
 from hpn.experiment.tune.result import TuneResult
-from hpn.experiment.tune.trials import TrialBook
+from hpn.experiment.tune.trials import TrialLog
 from hpn.experiment.tune.tuning import tune
 from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import NCM
@@ -330,14 +330,14 @@ def test_without_validation_nodes_there_is_nothing_to_choose_by(tmp_path: Path) 
         tune(str(tmp_path / "g.npz"), method="ncm", out=tmp_path / "x")
 
 
-def test_a_damaged_book_is_named(tmp_path: Path) -> None:
-    book = TrialBook(tmp_path / "trials.jsonl")
-    book.add({"lr": 0.1}, 0, JobEnd(None, 1.0, 50.0), trial=0)
-    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0]) == 50
-    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0, 1]) is None
+def test_a_damaged_log_is_named(tmp_path: Path) -> None:
+    log = TrialLog(tmp_path / "trials.jsonl")
+    log.add({"lr": 0.1}, 0, JobEnd(None, 1.0, 50.0), trial=0)
+    assert TrialLog(tmp_path / "trials.jsonl").get({"lr": 0.1}, 0) == JobEnd(None, 1.0, 50.0)
+    assert TrialLog(tmp_path / "trials.jsonl").get({"lr": 0.1}, 1) is None
     (tmp_path / "trials.jsonl").write_text("[]\n{}\n")
     with pytest.raises(RunFolderError, match=r"trials\.jsonl, line 1 cannot be read; use --fresh"):
-        TrialBook(tmp_path / "trials.jsonl")
+        TrialLog(tmp_path / "trials.jsonl")
 
 
 def test_a_cluster_makes_no_difference(tmp_path: Path, fake: Any) -> None:

@@ -14,13 +14,7 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.experiment.compare.cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.compare.result import (
-    FILE_NAME,
-    CellCosts,
-    Comparison,
-    ComparisonRow,
-    PublishedParameters,
-)
+from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, ComparisonRow, PublishedParameters
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
@@ -115,7 +109,7 @@ def compare(
 
 def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> Comparison:
     shared = cells[0].config
-    note = _why_unpublished(cells, graph)
+    note = why_unpublished([cell.config for cell in cells], graph)
     names = [(cell.config.method, cell.config.backbone) for cell in cells]
     parameters = {row_name(*name): published_parameters(*name) for name in names}
     same = ("dataset", "data_options", "scenario", "evaluate", "edges", "stream", "versions")
@@ -160,19 +154,19 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
 
 def _reference(cell: CellRun, cells: Sequence[CellRun]) -> RunResult | None:
     """The joint training that intransigence refers to: with the same backbone, or any if there is none."""
+    if cell.config.method == "joint":
+        return None
     joint = [other for other in cells if other.config.method == "joint"]
     found = {other.config.backbone: other.result for other in joint if other.result}
-    if cell in joint:
-        return None
     if cell.config.backbone is not None:
         return found.get(cell.config.backbone)
     return found.get("gcn") or next(iter(found.values()), None)
 
 
-def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
-    """Why the paper's numbers do not stand beside ours; ``None`` if they do."""
-    config = cells[0].config
-    if not any(published_cell(config.dataset, cell.config.method, cell.config.backbone) for cell in cells):
+def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
+    """Why the paper's numbers do not stand beside those of runs under one protocol; ``None`` if they do."""
+    config = configs[0]
+    if not any(published_cell(config.dataset, one.method, one.backbone) for one in configs):
         return f"the paper has none for these methods on {config.dataset}"
     if (config.scenario, config.evaluate) != ("task", "oracle"):
         return "they are task-incremental, with the task of every question given (evaluate oracle)"
