@@ -127,10 +127,9 @@ def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -
         >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
         True
     """
-    for recipe in packaged_recipes(dataset):
-        if (recipe.method, recipe.variant, recipe.scenario) == (method, variant, scenario):
-            return recipe
-    return None
+    wanted = (method, variant, scenario)
+    found = (one for one in packaged_recipes(dataset) if (one.method, one.variant, one.scenario) == wanted)
+    return next(found, None)
 
 
 def packaged_recipes(dataset: str | None = None) -> Iterator[Recipe]:
