@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.experiment.compare.cells import ALL, Cell, choose_cells, resolve_cells
+from hpn.experiment.compare.cells import ALL, choose_cells, resolve_cells
 from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, ComparisonRow, PublishedParameters
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
@@ -99,10 +99,14 @@ def compare(
     ]
     with executor:
         run_cells(entries, executor, fresh=fresh, watcher=watcher or Watcher())
-    extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
-    extra += [] if use_recipes else ["--no-recipe"]
-    extra += ["--data-root", str(root)] if root else []
-    comparison = _table(entries, graph, _command(configs[0], cells, chosen, extra), folder)
+    words = ["hpn", "compare", dataset, "--methods", ",".join(map(str, cells))]
+    protocol_words = configs[0].protocol_words()
+    words += protocol_words[protocol_words.index("--scenario") :]  # what comes after the method
+    words += seed_words(chosen)
+    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    words += [] if use_recipes else ["--no-recipe"]
+    words += ["--data-root", str(root)] if root else []
+    comparison = _table(entries, graph, shlex.join(words), folder)
     write_json(folder / FILE_NAME, comparison.to_json())
     return comparison
 
@@ -175,14 +179,6 @@ def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
     if config.tasks != plan_tasks(graph, "paper").classes:
         return "they are for the paper's own tasks in its own order"
     return None
-
-
-def _command(config: RunConfig, cells: Sequence[Cell], seeds: Sequence[int], extra: Sequence[str]) -> str:
-    """The command line that repeats a comparison."""
-    words = config.protocol_words()
-    protocol = words[words.index("--scenario") :]  # what comes after the method, which is listed
-    methods = ["--methods", ",".join(map(str, cells))]
-    return shlex.join(["hpn", "compare", config.dataset, *methods, *protocol, *seed_words(seeds), *extra])
 
 
 def _folder_name(config: RunConfig) -> str:

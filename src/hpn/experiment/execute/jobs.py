@@ -6,12 +6,12 @@ import contextlib
 import logging
 import re
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +22,6 @@ from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import Job
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
 from hpn.nn.device import one_thread
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class WorkerError(ChildProcessError):
@@ -48,11 +45,8 @@ class JobEnd:
     is_numerical: bool = False
 
 
-class Executor(ABC):
+class Executor(contextlib.AbstractContextManager["Executor"]):
     """Runs jobs somewhere until the ``with`` block ends."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         return None

@@ -127,9 +127,10 @@ def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -
         >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
         True
     """
-    wanted = (method, variant, scenario)
-    found = (one for one in packaged_recipes(dataset) if (one.method, one.variant, one.scenario) == wanted)
-    return next(found, None)
+    for recipe in packaged_recipes(dataset):
+        if (recipe.method, recipe.variant, recipe.scenario) == (method, variant, scenario):
+            return recipe
+    return None
 
 
 def packaged_recipes(dataset: str | None = None) -> Iterator[Recipe]:
