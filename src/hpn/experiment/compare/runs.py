@@ -26,14 +26,10 @@ class CellRun:
     """The run of a cell, which ends with a result or with the reason that there is none.
 
     Args:
-        config: The run.
-        folder: Its run folder.
-        seeds: Its seeds.
-        data_root: Folder with the data.
-        graph: Its data.
+        folder: The run folder.
         name: What to call it in progress displays; by default method and backbone.
         views: Whether the test nodes are drawn after each step as well.
-        device: Where its learners compute.
+        missing: Jobs of seeds that have not ended.
     """
 
     config: RunConfig

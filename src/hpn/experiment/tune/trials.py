@@ -73,7 +73,7 @@ class Search:
         plan: What is searched and how.
         log: Keeps their ends.
         executor: Where jobs run.
-        watcher: Is told how far it is.
+        watcher: Is told how far they are.
         job: What all jobs have in common.
         num_trials: Settings to try.
         final_seeds: Seeds of the run with the chosen settings.
