@@ -63,18 +63,19 @@ def choose_cells(
     """
     has_tasks = stream not in STREAMS or STREAMS[stream].has_tasks
     known = [name for name, learner in LEARNERS.items() if has_tasks or not learner.needs_tasks]
+    names = [name for word in _words(methods) for name in (known if word == ALL else [word])]
     usual, cells = _words(backbones), set()
-    for name in (name for word in _words(methods) for name in (known if word == ALL else [word])):
+    for name in names:
         method, colon, backbone = name.partition(":")
         _check("method", method, LEARNERS)
-        if "backbone" in declared_params(LEARNERS[method]):
-            cells |= {Cell(method, one) for one in ([backbone] if colon else usual)}
-            if not (colon or usual):
-                raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
-        elif colon:
-            raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
-        else:
+        if "backbone" not in declared_params(LEARNERS[method]):
+            if colon:
+                raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
             cells.add(Cell(method, None))
+        elif colon or usual:
+            cells |= {Cell(method, one) for one in ([backbone] if colon else usual)}
+        else:
+            raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
     if not cells:
         raise ConfigError("no method given; name one or more, or all")
     for backbone in [*usual, *(cell.backbone for cell in cells if cell.backbone is not None)]:
