@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,12 @@ def solved(tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-def change_state(folder: Path, **changes: Any) -> None:
+@contextlib.contextmanager
+def changing(folder: Path) -> Iterator[dict[str, Any]]:
+    """The kept state of the network, which is written again."""
     saved = load_checkpoint(folder / "seed-0")
     assert saved is not None
-    saved["learner"]["network"].update(changes)
+    yield saved["learner"]["network"]
     save_checkpoint(folder / "seed-0", saved)
 
 
@@ -81,37 +85,27 @@ def test_without_states_there_are_counts(folder: Path) -> None:
 
 
 def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
-    saved = load_checkpoint(folder / "seed-0")
-    assert saved is not None
-    (name,) = (
-        key for key in saved["learner"]["network"] if key.startswith("atomic") and key.endswith("tors")
-    )
-    vectors = saved["learner"]["network"][name].clone()
-    vectors[1] = vectors[0]
-    change_state(folder, **{name: vectors})
+    with changing(folder) as state:
+        (name,) = (key for key in state if key.startswith("atomic") and key.endswith("tors"))
+        state[name] = state[name][[0, 0, *range(2, len(state[name]))]]
     checked = check_run(folder)
     assert not checked.holds
     assert any("two atomic prototypes are closer" in line for line in checked.violations)
 
 
 def test_a_changed_extractor_breaks_the_certificate(folder: Path) -> None:
-    saved = load_checkpoint(folder / "seed-0")
-    assert saved is not None
-    extractor = saved["learner"]["network"]["node_extractors.0"].clone()
-    extractor[0, 0] += 1
-    change_state(folder, **{"node_extractors.0": extractor})
+    with changing(folder) as state:
+        state["node_extractors.0"] = state["node_extractors.0"] + 1
     checked = check_run(folder)
     assert [row.holds for row in checked.certificates] == [False, True]
     assert any("what task 1 is answered from" in line for line in checked.violations)
 
 
 def test_a_changed_extractor_of_a_solved_network_breaks_the_certificate(solved: Path) -> None:
-    saved = load_checkpoint(solved / "seed-0")
-    assert saved is not None
-    extractor = saved["learner"]["network"]["extractors"]["0"]
-    name = next(key for key, value in extractor.items() if isinstance(value, Tensor))
-    extractor[name] = extractor[name] + 1
-    save_checkpoint(solved / "seed-0", saved)
+    with changing(solved) as state:
+        extractor = state["extractors"]["0"]
+        name = next(key for key, value in extractor.items() if isinstance(value, Tensor))
+        extractor[name] = extractor[name] + 1
     assert [row.holds for row in check_run(solved).certificates] == [False, True]
 
 

@@ -103,7 +103,6 @@ def check_run(run: Path | str) -> BoundCheck:
         raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
     if LEARNERS.get(config.get("method")) is not HPN:
         raise RunFolderError(f"{folder} is a run of {config.get('method')}, which has no prototypes to count")
-    learner = _make(config["params"])
     growth: list[Count] = []
     codes: list[Code] = []
     certificates: list[Certificate] = []
@@ -111,32 +110,21 @@ def check_run(run: Path | str) -> BoundCheck:
         part = folder / f"seed-{seed}"
         saved = load_checkpoint(part) or {}
         grown = saved.get("growth") or (read_json(part / RESULT) or {}).get("growth") or []
-        growth += [
-            Count(seed, task, step["prototypes"]) for task, step in enumerate(grown) if step.get("prototypes")
-        ]
+        counts = [step.get("prototypes") for step in grown]
+        growth += [Count(seed, task, count) for task, count in enumerate(counts) if count]
         if saved:
             fitted = _make({**config["params"], "seed": seed})
             fitted.load_state_dict(saved["learner"])
-            codes += _codes(seed, fitted)
-            certificates += _certificates(seed, fitted)
+            for level, codebook in fitted.codebooks.items():
+                closest, limit = codebook.closest_cosine(), 1 - codebook.threshold
+                codes.append(Code(seed, level, closest, limit, holds=closest < limit + ROUNDING))
+            if isinstance(fitted, SolvedHPN) or fitted.retention == "certified":
+                tasks = range(len(fitted.certificates_))
+                certificates += [Certificate(seed, task, fitted.is_certified(task)) for task in tasks]
     if not growth:
         raise RunFolderError(f"{folder} has learned no task yet; there is nothing to check")
+    learner = _make(config["params"])
     bounds, one_set = learner.prototype_bounds, replace(learner.memory_bound, in_one_set=True)
-    violations = [
-        *_too_many(growth, bounds, "Theorem 1 allows"),
-        *_too_many(growth, one_set.prototypes, "one code can have"),
-        *(
-            f"seed {code.seed}: two {code.level} prototypes are closer than the threshold "
-            f"(cosine {code.closest:.6f}, allowed below {code.limit:g})"
-            for code in codes
-            if not code.holds
-        ),
-        *(
-            f"seed {one.seed}: what task {one.task + 1} is answered from is not what it was"
-            for one in certificates
-            if not one.holds
-        ),
-    ]
     return BoundCheck(
         run=str(folder),
         dataset=config["dataset"],
@@ -146,7 +134,21 @@ def check_run(run: Path | str) -> BoundCheck:
         growth=growth,
         codes=codes,
         certificates=certificates,
-        violations=violations,
+        violations=[
+            *_too_many(growth, bounds, "Theorem 1 allows"),
+            *_too_many(growth, one_set.prototypes, "one code can have"),
+            *(
+                f"seed {code.seed}: two {code.level} prototypes are closer than the threshold "
+                f"(cosine {code.closest:.6f}, allowed below {code.limit:g})"
+                for code in codes
+                if not code.holds
+            ),
+            *(
+                f"seed {one.seed}: what task {one.task + 1} is answered from is not what it was"
+                for one in certificates
+                if not one.holds
+            ),
+        ],
     )
 
 
@@ -156,24 +158,10 @@ def _make(params: Mapping[str, Any]) -> PaperHPN | SolvedHPN:
     return learner
 
 
-def _codes(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Code]:
-    for level, codebook in learner.codebooks.items():
-        closest, limit = codebook.closest_cosine(), 1 - codebook.threshold
-        yield Code(seed, level, closest, limit, holds=closest < limit + ROUNDING)
-
-
-def _certificates(seed: int, learner: PaperHPN | SolvedHPN) -> Iterator[Certificate]:
-    if isinstance(learner, SolvedHPN) or learner.retention == "certified":
-        for task in range(len(learner.certificates_)):
-            yield Certificate(seed, task, learner.is_certified(task))
-
-
 def _too_many(growth: Sequence[Count], bounds: Mapping[str, int | None], whose: str) -> Iterator[str]:
     for row in growth:
         for level, count in row.prototypes.items():
             bound = bounds[level]
             if bound is not None and count > bound:
-                yield (
-                    f"seed {row.seed}: {count:,} {level} prototypes after task {row.task + 1}, "
-                    f"where {whose} {bound:,}"
-                )
+                found = f"{count:,} {level} prototypes after task {row.task + 1}"
+                yield f"seed {row.seed}: {found}, where {whose} {bound:,}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 Table = Literal["comparison", "levels", "losses", "matrices", "memory"]
 
@@ -26,14 +27,6 @@ class Cell:
     fm: Spread | None
 
 
-class Memory(TypedDict):
-    """Parameters of HPNs: the data set, the most there can be, and how many there were at the end."""
-
-    dataset: str
-    bound: int
-    hpn: int
-
-
 def published_cell(dataset: str, method: str, backbone: str | None) -> Cell | None:
     """What the paper reports; ``None`` where it reports nothing.
 
@@ -48,24 +41,22 @@ def published_cell(dataset: str, method: str, backbone: str | None) -> Cell | No
         >>> published_cell("digits", "mas", "gat") is None
         True
     """
-    return _cell(_tables()["cells"].get(dataset, {}).get(row_name(method, backbone)))
+    return _cell(_find("cells", dataset, row_name(method, backbone)))
 
 
 def published_ablation(ablation: Literal["levels", "losses"], dataset: str, conf: str) -> Cell | None:
-    """What the paper reports for HPNs without some of their parts; ``None`` where it reports nothing.
+    """What the paper reports for HPNs without some levels of prototypes, or some terms of the loss.
 
     Args:
-        ablation: What was left out: levels of prototypes, or terms of the loss.
+        ablation: What was left out.
         dataset: Name of a data set; never a path.
         conf: What was left in: ``A``, ``AN`` or ``ANC``; ``cls`` with or without ``+div`` and ``+dis``.
 
     Example:
         >>> published_ablation("losses", "ogbn-arxiv", "cls+div")
         Cell(am=Spread(mean=82.3, std=1.0), fm=Spread(mean=0.4, std=0.9))
-        >>> published_ablation("levels", "citeseer", "AN") is None
-        True
     """
-    return _cell(_tables()[ablation].get(dataset, {}).get(conf))
+    return _cell(_find(ablation, dataset, conf))
 
 
 def published_matrix(dataset: str, method: str, backbone: str | None) -> list[list[float]] | None:
@@ -74,45 +65,30 @@ def published_matrix(dataset: str, method: str, backbone: str | None) -> list[li
     Example:
         >>> published_matrix("cora", "mas", "gat")
         [[94.12], [90.5, 77.97], [90.05, 70.84, 93.25]]
-        >>> published_matrix("cora", "mas", "gcn") is None
-        True
     """
-    found = _tables()["matrices"].get(dataset, {}).get(row_name(method, backbone))
-    return None if found is None else [list(row) for row in found]
-
-
-def published_parameters(method: str, backbone: str | None) -> int | None:
-    """Final number of parameters that the paper reports on OGB-Products.
-
-    Example:
-        >>> published_parameters("hpn", None)
-        4908
-    """
-    found: int | None = _tables()["parameters"].get(row_name(method, backbone))
+    found: list[list[float]] | None = deepcopy(_find("matrices", dataset, row_name(method, backbone)))
     return found
 
 
-def published_memory() -> Memory:
+def published_parameters(method: str, backbone: str | None) -> int | None:
+    """Final number of parameters that the paper reports on OGB-Products."""
+    found: int | None = _find("parameters", row_name(method, backbone))
+    return found
+
+
+def published_memory() -> dict[str, Any]:
     """The bound on the parameters of HPNs that the paper draws, and their final number.
 
     Example:
         >>> published_memory()
         {'dataset': 'ogbn-products', 'bound': 6163, 'hpn': 4908}
     """
-    tables = _tables()
-    memory, hpn = tables["memory"], tables["parameters"]["hpn"]
-    return {"dataset": memory["dataset"], "bound": memory["bound"], "hpn": hpn}
+    return {**_tables()["memory"], "hpn": published_parameters("hpn", None)}
 
 
 def published_source(table: Table = "comparison") -> str:
-    """The paper, and the table of it that numbers are from.
-
-    Example:
-        >>> published_source("losses").partition("Learning, ")[2]
-        'tables "Ablation study on different loss terms over Cora" and "… over OGB-Arxiv"'
-    """
-    tables = _tables()
-    return f"{tables['paper']}, {tables['sources'][table]}"
+    """The paper, and the table of it that numbers are from."""
+    return f"{_tables()['paper']}, {_tables()['sources'][table]}"
 
 
 def row_name(method: str, backbone: str | None) -> str:
@@ -120,10 +96,16 @@ def row_name(method: str, backbone: str | None) -> str:
     return f"{method}-{backbone}" if backbone else method
 
 
-def _cell(found: dict[str, Any] | None) -> Cell | None:
-    if found is None:
-        return None
-    return Cell(am=Spread(**found["am"]), fm=None if found["fm"] is None else Spread(**found["fm"]))
+def _cell(found: Any) -> Cell | None:
+    return Cell(Spread(**found["am"]), found["fm"] and Spread(**found["fm"])) if found else None
+
+
+def _find(*keys: str) -> Any:
+    """An entry of the tables, or ``None``."""
+    found: Any = _tables()
+    for key in keys:
+        found = found.get(key, {})
+    return found or None
 
 
 @cache

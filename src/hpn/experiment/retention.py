@@ -21,12 +21,7 @@ class RetentionResult:
     """A run whose earlier tasks were compared with what they were, after each task.
 
     Args:
-        dataset: The data set.
-        method: The learner.
-        scenario: The scenario.
-        edges: Which edges were in view.
         tasks: Classes of each task.
-        seed: The seed.
         params: Hyper-parameters that took effect.
         matrix: Accuracies in per cent.
         report: What was found.
@@ -80,16 +75,13 @@ def study_retention(
     with deterministic(graph):
         watcher.run_started(None, 1, len(stream))
         watcher.seed_started(seed, 0, 0)
-        for index in learn_steps(learner, stream, observer=_Steps(watcher, seed)):
+        for index in learn_steps(learner, stream, observer=_Epochs(watcher, seed)):
             study.after_task(index)
             row = evaluate(learner, stream, after=index, mode=config.evaluate)
             matrix.append(row.accuracy)
             watcher.step_finished(seed, index, row)
     return RetentionResult(
-        dataset=config.dataset,
-        method=config.method,
-        scenario=config.scenario,
-        edges=config.edges,
+        **{key: getattr(config, key) for key in ("dataset", "method", "scenario", "edges")},
         tasks=[list(task) for task in config.tasks],
         seed=seed,
         params=config.effective_params(),
@@ -98,12 +90,11 @@ def study_retention(
     )
 
 
-class _Steps(Observer):
-    """Passes steps on to a watcher."""
+class _Epochs(Observer):
+    """Passes epochs on to a watcher."""
 
     def __init__(self, watcher: Watcher, seed: int) -> None:
-        self._watcher = watcher
-        self._seed = seed
+        self._watcher, self._seed = watcher, seed
 
     def after_epoch(self, learner: Learner, progress: Progress) -> None:
         self._watcher.epoch_finished(self._seed, progress)

@@ -25,14 +25,7 @@ from hpn.errors import ConfigError, DataError
 from hpn.experiment.execute import open_executor
 from hpn.experiment.execute import ray as ray_module
 from hpn.experiment.execute.jobs import JobEnd, WorkerError, run_job
-from hpn.experiment.execute.ray import (
-    RayExecutor,
-    check_address,
-    quiet,
-    read_files,
-    run_there,
-    write_files,
-)
+from hpn.experiment.execute.ray import RayExecutor, check_address, quiet, read_files, run_there, write_files
 from hpn.experiment.run.checkpoint import load_checkpoint
 from hpn.experiment.run.config import RunConfig, resolve_config
 from hpn.experiment.run.runner import Job

@@ -17,8 +17,8 @@ from hpn.datasets.store import open_store, write_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.errors import ConfigError
 from hpn.experiment.execute.ray import RayExecutor
-from hpn.experiment.execute.ray_fold import Packed, RayParts, fold_on
-from hpn.experiment.run.runner import run
+from hpn.experiment.execute.ray_fold import Packed, RayParts
+from hpn.experiment.run.runner import _cluster, run
 from hpn.learners import HPN
 from hpn.nn.fold import Threads, executor, using
 from hpn.streams import TaskStream
@@ -78,7 +78,7 @@ def test_sparse_features_are_packed() -> None:
 
 
 def test_without_an_address_parts_run_here() -> None:
-    with fold_on(None):
+    with _cluster(None):
         assert isinstance(executor(), Threads)
 
 

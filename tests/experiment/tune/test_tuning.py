@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from hpn.experiment.recipes import read_recipe
 from hpn.experiment.run.runner import Job, run
 from hpn.experiment.tune.plan import make_plan
 from hpn.experiment.tune.result import TuneResult
-from hpn.experiment.tune.trials import TrialBook
+from hpn.experiment.tune.trials import TrialLog
 from hpn.experiment.tune.tuning import tune
 from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import NCM
@@ -64,9 +63,7 @@ def test_the_best_by_validation_is_tested_and_written_down(tmp_path: Path) -> No
     assert tuned.trials[0].settings == {"max_hops": 3, "temperature": 0.1}, "the defaults"
     recipe = read_recipe(tmp_path / "tune" / "recipe.yaml")
     assert recipe == read_recipe(tmp_path / "copy" / "ncm.yaml")
-    assert (recipe.dataset, recipe.method, recipe.backbone, recipe.scenario) == (
-        *("synthetic", "ncm", None, "task"),
-    )
+    assert (recipe.name, recipe.backbone, recipe.scenario) == ("synthetic/ncm", None, "task")
     assert recipe.settings == tuned.settings == tuned.trials[tuned.best].settings
     assert recipe.published is None
     assert recipe.chosen is not None
@@ -75,17 +72,10 @@ def test_the_best_by_validation_is_tested_and_written_down(tmp_path: Path) -> No
     assert recipe.ours is not None
     assert recipe.ours.am.mean == pytest.approx(tuned.result.metrics["am"].mean, abs=1e-4)
     assert recipe.ours.command == tuned.result.command
-    assert json.loads((tmp_path / "tune" / "result.json").read_text()) == json.loads(
-        json.dumps(tuned.to_json())
-    )
-    again = run(
-        *("synthetic",),
-        method="ncm",
-        settings=DATA,
-        seeds=2,
-        recipe=tmp_path / "tune" / "recipe.yaml",
-        out=tmp_path / "run",
-    )
+    written = json.loads((tmp_path / "tune" / "result.json").read_text())
+    assert written == json.loads(json.dumps(tuned.to_json()))
+    choices = {"method": "ncm", "settings": DATA, "seeds": 2, "recipe": tmp_path / "tune" / "recipe.yaml"}
+    again = run("synthetic", out=tmp_path / "run", **choices)
     assert again.matrices == tuned.result.matrices
 
 
@@ -220,54 +210,40 @@ def test_a_trial_that_breaks_down_fails_and_the_search_goes_on(
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(2, 3)})
     monkeypatch.setattr(NCM, "_learn", fail_at_two_hops)
     tuned = quick(tmp_path / "some")
-    assert [trial.error for trial in tuned.trials] == [
-        None,
-        "FloatingPointError: overflow in some step",
-    ]
+    assert [trial.error for trial in tuned.trials] == [None, "FloatingPointError: overflow in some step"]
     assert (tuned.trials[1].am, tuned.best) == (None, 0)
     assert numbers(quick(tmp_path / "some")) == numbers(tuned)
     with pytest.raises(ConfigError, match="every trial failed, the first with FloatingPointError"):
         quick(tmp_path / "all", settings={"max_hops": 2})
 
 
-def test_another_failure_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("where", "what", "missing"),
+    [
+        ((NCM, "_learn"), "trial 0, seed 0", "trials.jsonl"),
+        ((Job, "run"), "the run with the chosen settings", "recipe.yaml"),
+    ],
+)
+def test_another_failure_ends_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[type, str], what: str, missing: str
+) -> None:
     def wrong(*_: Any) -> None:
         raise ValueError("a shape is wrong")
 
-    monkeypatch.setattr(NCM, "_learn", wrong)
-    with pytest.raises(WorkerError, match=r"^trial 0, seed 0 failed: ValueError: a shape is wrong$"):
+    monkeypatch.setattr(*where, wrong)
+    with pytest.raises(WorkerError, match=f"^{what} failed: ValueError: a shape is wrong$"):
         quick(tmp_path)
-    assert not (tmp_path / "trials.jsonl").exists()
+    assert not (tmp_path / missing).exists()
 
 
-def test_a_final_run_that_fails_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*_: Any) -> None:
-        raise ValueError("a shape is wrong")
-
-    monkeypatch.setattr(Job, "run", wrong)
-    with pytest.raises(WorkerError, match="the run with the chosen settings failed: ValueError: a shape"):
-        quick(tmp_path)
-    assert not (tmp_path / "recipe.yaml").exists()
-
-
-def scripted(monkeypatch: pytest.MonkeyPatch, value: Callable[[Job], float]) -> None:
-    """Let trials give the value that a function gives."""
-    monkeypatch.setattr(Job, "validate", lambda job, _: value(job))
-
-
-def test_of_equal_trials_the_first_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, lambda _: 50.0)
-    assert quick(tmp_path).best == 0
-
-
-@pytest.mark.parametrize(("gain", "is_chosen"), [(0.5, False), (40.0, True)])
+@pytest.mark.parametrize(("gain", "is_chosen"), [(0.0, False), (0.5, False), (40.0, True)])
 def test_defaults_stay_unless_beaten_by_more_than_the_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float, is_chosen: bool
 ) -> None:
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(1, 2, 3)})
-    scripted(monkeypatch, lambda job: 50.0 + gain * (job.config.params["max_hops"] == 2))
+    monkeypatch.setattr(Job, "validate", lambda job, _: 50 + gain * (job.config.params["max_hops"] == 2))
     tuned = quick(tmp_path)
-    assert (tuned.settings == {"max_hops": 2}) == is_chosen
+    assert tuned.settings == {"max_hops": 2 if is_chosen else 3}
     assert 0.5 < tuned.noise < 40
     recipe = read_recipe(tmp_path / "recipe.yaml")
     assert recipe.chosen is not None
@@ -275,12 +251,8 @@ def test_defaults_stay_unless_beaten_by_more_than_the_standard_error(
 
 
 def test_the_lower_bound_is_tuned_for_learning_and_not_for_remembering(tmp_path: Path) -> None:
-    plan, graph = make_plan(
-        "synthetic",
-        seeds=1,
-        choices={"method": "finetune", "settings": {**DATA, "epochs": 30}},
-        data_root=None,
-    )
+    choices = {"method": "finetune", "settings": {**DATA, "epochs": 30}}
+    plan, graph = make_plan("synthetic", seeds=1, choices=choices, data_root=None)
     stream, learner = plan.config.make_stream(graph, 0), plan.config.make_learner(0)
     learned = []
     for task in range(len(stream)):
@@ -330,14 +302,14 @@ def test_without_validation_nodes_there_is_nothing_to_choose_by(tmp_path: Path) 
         tune(str(tmp_path / "g.npz"), method="ncm", out=tmp_path / "x")
 
 
-def test_a_damaged_book_is_named(tmp_path: Path) -> None:
-    book = TrialBook(tmp_path / "trials.jsonl")
-    book.add({"lr": 0.1}, 0, JobEnd(None, 1.0, 50.0), trial=0)
-    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0]) == 50
-    assert TrialBook(tmp_path / "trials.jsonl").value({"lr": 0.1}, [0, 1]) is None
+def test_a_damaged_log_is_named(tmp_path: Path) -> None:
+    log = TrialLog(tmp_path / "trials.jsonl")
+    log.add({"lr": 0.1}, 0, JobEnd(None, 1.0, 50.0), trial=0)
+    assert TrialLog(tmp_path / "trials.jsonl").get({"lr": 0.1}, 0) == JobEnd(None, 1.0, 50.0)
+    assert TrialLog(tmp_path / "trials.jsonl").get({"lr": 0.1}, 1) is None
     (tmp_path / "trials.jsonl").write_text("[]\n{}\n")
     with pytest.raises(RunFolderError, match=r"trials\.jsonl, line 1 cannot be read; use --fresh"):
-        TrialBook(tmp_path / "trials.jsonl")
+        TrialLog(tmp_path / "trials.jsonl")
 
 
 def test_a_cluster_makes_no_difference(tmp_path: Path, fake: Any) -> None:

@@ -62,20 +62,27 @@ def choose_cells(
         >>> [str(cell) for cell in choose_cells("probe,joint:gat,finetune", "gcn,gin")]
         ['finetune:gcn', 'finetune:gin', 'joint:gat', 'probe']
     """
-    usual = _words(backbones)
     has_tasks = stream not in STREAMS or STREAMS[stream].has_tasks
     known = [name for name, learner in LEARNERS.items() if has_tasks or not learner.needs_tasks]
-    for backbone in usual:
-        _check("backbone", backbone, BACKBONES)
-    cells: dict[Cell, None] = {}
-    for word in _words(methods):
-        for name in known if word == ALL else [word]:
-            method, colon, backbone = name.partition(":")
-            _check("method", method, LEARNERS)
-            cells |= dict.fromkeys(_cells(method, [backbone] if colon else None, usual))
+    names = [name for word in _words(methods) for name in (known if word == ALL else [word])]
+    usual, cells = _words(backbones), set()
+    for name in names:
+        method, colon, backbone = name.partition(":")
+        _check("method", method, LEARNERS)
+        if "backbone" not in declared_params(LEARNERS[method]):
+            if colon:
+                raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
+            cells.add(Cell(method, None))
+        elif colon or usual:
+            cells |= {Cell(method, one) for one in ([backbone] if colon else usual)}
+        else:
+            raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
     if not cells:
         raise ConfigError("no method given; name one or more, or all")
-    return sorted(cells, key=_place)
+    for backbone in [*usual, *(cell.backbone for cell in cells if cell.backbone is not None)]:
+        _check("backbone", backbone, BACKBONES)
+    order = [*ORDER, *sorted(set(LEARNERS) - set(ORDER))]
+    return sorted(cells, key=lambda one: (order.index(one.method), [None, *BACKBONES].index(one.backbone)))
 
 
 def resolve_cells(
@@ -87,21 +94,7 @@ def resolve_cells(
     data_root: Path | None = None,
     **protocol: Any,
 ) -> tuple[list[RunConfig], Graph]:
-    """The run of each cell; the data is loaded once.
-
-    Args:
-        dataset: Name or path.
-        cells: The cells.
-        settings: Hyper-parameters by ``METHOD.KEY`` and options of the data set by ``data.KEY``.
-        use_recipes: Whether settings of packaged recipes come before defaults.
-        data_root: Folder with the data.
-        protocol: ``scenario``, ``edges``, ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks`` and
-            ``classes_per_task``.
-
-    Raises:
-        ConfigError: If an argument cannot be used.
-        DataError: If the data cannot be loaded.
-    """
+    """The run of each cell, with arguments as :func:`hpn.compare` takes them; the data is loaded once."""
     options, given = _split_settings(settings or {}, cells)
     shared, graph = resolve_config(
         dataset, method=cells[0].method, settings=options, recipe=None, data_root=data_root, **protocol
@@ -112,10 +105,10 @@ def resolve_cells(
 def with_cell(
     config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True
 ) -> RunConfig:
-    """The run of a cell on the data and under the protocol of another.
+    """The run of a cell on the data and under the protocol of ``config``.
 
     Args:
-        config: The other.
+        config: Another run.
         cell: Method and backbone.
         settings: Hyper-parameters of the method by name.
         use_recipes: Whether settings of a packaged recipe come before defaults.
@@ -168,18 +161,6 @@ def _split_settings(
     return options, given
 
 
-def _cells(method: str, backbones: list[str] | None, usual: list[str]) -> list[Cell]:
-    if "backbone" not in declared_params(LEARNERS[method]):
-        if backbones:
-            raise ConfigError(f"{method} has no backbone; write {method} instead of {method}:{backbones[0]}")
-        return [Cell(method, None)]
-    for backbone in backbones or []:
-        _check("backbone", backbone, BACKBONES)
-    if not (backbones or usual):
-        raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
-    return [Cell(method, backbone) for backbone in backbones or usual]
-
-
 def _words(given: str | Sequence[str]) -> list[str]:
     parts = [given] if isinstance(given, str) else given
     return [word.strip() for part in parts for word in part.split(",") if word.strip()]
@@ -188,8 +169,3 @@ def _words(given: str | Sequence[str]) -> list[str]:
 def _check(what: str, word: str, known: Any) -> None:
     if word not in known:
         raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")
-
-
-def _place(cell: Cell) -> tuple[int, str, int]:
-    method = ORDER.index(cell.method) if cell.method in ORDER else len(ORDER)
-    return method, cell.method, [*BACKBONES].index(cell.backbone) if cell.backbone else 0

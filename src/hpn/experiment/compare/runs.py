@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpn.datasets import Graph
@@ -26,14 +26,10 @@ class CellRun:
     """The run of a cell, which ends with a result or with the reason that there is none.
 
     Args:
-        config: The run.
-        folder: Its run folder.
-        seeds: Its seeds.
-        data_root: Folder with the data.
-        graph: Its data.
+        folder: The run folder.
         name: What to call it in progress displays; by default method and backbone.
         views: Whether the test nodes are drawn after each step as well.
-        device: Where its learners compute.
+        missing: Jobs of seeds that have not ended.
     """
 
     config: RunConfig
@@ -52,11 +48,8 @@ class CellRun:
     @property
     def jobs(self) -> list[Job]:
         """A job for each seed."""
-        found = []
-        for seed in self.seeds:
-            job = Job(self.config, seed, self.folder / f"seed-{seed}", self.views, self.device)
-            found.append(replace(job, data_root=self.data_root, graph=self.graph, name=self.name))
-        return found
+        shared = {key: getattr(self, key) for key in ("views", "device", "data_root", "graph", "name")}
+        return [Job(self.config, seed, self.folder / f"seed-{seed}", **shared) for seed in self.seeds]
 
     def open(self, *, fresh: bool) -> None:
         """Lock the folder, and see which seeds are missing."""
@@ -79,15 +72,10 @@ class CellRun:
 
     def combine(self, reference: RunResult | None = None) -> RunResult:
         """Put the finished seeds together, measured against a reference run if one is given."""
-        finished = [job.read() for job in self.jobs]
+        names, finished = self.graph.class_names, [job.read() for job in self.jobs]
         command = self.config.command(self.seeds, self.data_root)
         return combine_seeds(
-            self.config,
-            self.graph.class_names,
-            finished,
-            command=command,
-            out=self.folder,
-            reference=reference,
+            self.config, names, finished, command=command, out=self.folder, reference=reference
         )
 
     def _finish(self, *, is_new: bool) -> None:

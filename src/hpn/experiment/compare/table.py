@@ -13,14 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.experiment.compare.cells import ALL, Cell, choose_cells, resolve_cells
-from hpn.experiment.compare.result import (
-    FILE_NAME,
-    CellCosts,
-    Comparison,
-    ComparisonRow,
-    PublishedParameters,
-)
+from hpn.experiment.compare.cells import ALL, choose_cells, resolve_cells
+from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, ComparisonRow, PublishedParameters
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
@@ -105,17 +99,21 @@ def compare(
     ]
     with executor:
         run_cells(entries, executor, fresh=fresh, watcher=watcher or Watcher())
-    extra = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
-    extra += [] if use_recipes else ["--no-recipe"]
-    extra += ["--data-root", str(root)] if root else []
-    comparison = _table(entries, graph, _command(configs[0], cells, chosen, extra), folder)
+    words = ["hpn", "compare", dataset, "--methods", ",".join(map(str, cells))]
+    protocol_words = configs[0].protocol_words()
+    words += protocol_words[protocol_words.index("--scenario") :]  # what comes after the method
+    words += seed_words(chosen)
+    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    words += [] if use_recipes else ["--no-recipe"]
+    words += ["--data-root", str(root)] if root else []
+    comparison = _table(entries, graph, shlex.join(words), folder)
     write_json(folder / FILE_NAME, comparison.to_json())
     return comparison
 
 
 def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> Comparison:
     shared = cells[0].config
-    note = _why_unpublished(cells, graph)
+    note = why_unpublished([cell.config for cell in cells], graph)
     names = [(cell.config.method, cell.config.backbone) for cell in cells]
     parameters = {row_name(*name): published_parameters(*name) for name in names}
     same = ("dataset", "data_options", "scenario", "evaluate", "edges", "stream", "versions")
@@ -160,19 +158,19 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
 
 def _reference(cell: CellRun, cells: Sequence[CellRun]) -> RunResult | None:
     """The joint training that intransigence refers to: with the same backbone, or any if there is none."""
+    if cell.config.method == "joint":
+        return None
     joint = [other for other in cells if other.config.method == "joint"]
     found = {other.config.backbone: other.result for other in joint if other.result}
-    if cell in joint:
-        return None
     if cell.config.backbone is not None:
         return found.get(cell.config.backbone)
     return found.get("gcn") or next(iter(found.values()), None)
 
 
-def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
-    """Why the paper's numbers do not stand beside ours; ``None`` if they do."""
-    config = cells[0].config
-    if not any(published_cell(config.dataset, cell.config.method, cell.config.backbone) for cell in cells):
+def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
+    """Why the paper's numbers do not stand beside those of runs under one protocol; ``None`` if they do."""
+    config = configs[0]
+    if not any(published_cell(config.dataset, one.method, one.backbone) for one in configs):
         return f"the paper has none for these methods on {config.dataset}"
     if (config.scenario, config.evaluate) != ("task", "oracle"):
         return "they are task-incremental, with the task of every question given (evaluate oracle)"
@@ -181,14 +179,6 @@ def _why_unpublished(cells: Sequence[CellRun], graph: Graph) -> str | None:
     if config.tasks != plan_tasks(graph, "paper").classes:
         return "they are for the paper's own tasks in its own order"
     return None
-
-
-def _command(config: RunConfig, cells: Sequence[Cell], seeds: Sequence[int], extra: Sequence[str]) -> str:
-    """The command line that repeats a comparison."""
-    words = config.protocol_words()
-    protocol = words[words.index("--scenario") :]  # what comes after the method, which is listed
-    methods = ["--methods", ",".join(map(str, cells))]
-    return shlex.join(["hpn", "compare", config.dataset, *methods, *protocol, *seed_words(seeds), *extra])
 
 
 def _folder_name(config: RunConfig) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hpn.experiment.execute.jobs import Executor
+from hpn.errors import ConfigError
+from hpn.experiment.execute.jobs import Executor
+from hpn.experiment.execute.local import LocalExecutor
+from hpn.experiment.execute.ray import RayExecutor
+from hpn.nn.device import choose_device
 
 
 def open_executor(workers: int, ray: str | None, device: str) -> Executor:
@@ -19,10 +20,6 @@ def open_executor(workers: int, ray: str | None, device: str) -> Executor:
     Raises:
         ConfigError: If there are no workers.
     """
-    from hpn.errors import ConfigError
-    from hpn.experiment.execute.local import LocalExecutor
-    from hpn.experiment.execute.ray import RayExecutor
-
     if workers < 1:
         raise ConfigError(f"workers must be at least 1, got {workers}")
     return LocalExecutor(workers) if ray is None else RayExecutor(ray, gpus=device == "cuda")
@@ -34,10 +31,6 @@ def choose_job_device(device: str, *, ray: str | None = None) -> str:
     On a Ray cluster, whose machines may differ, ``auto`` stands for the CPU; with ``cuda`` every job
     requests a GPU from Ray.
 
-    Args:
-        device: As :func:`hpn.nn.device.choose_device` takes it.
-        ray: Address of the cluster that runs the jobs, if one does.
-
     Raises:
         ConfigError: If there is no such device.
 
@@ -45,9 +38,6 @@ def choose_job_device(device: str, *, ray: str | None = None) -> str:
         >>> choose_job_device("auto", ray="local")
         'cpu'
     """
-    from hpn.errors import ConfigError
-    from hpn.nn.device import choose_device
-
     if ray is None:
         return str(choose_device(device))
     if device not in {"auto", "cpu", "cuda"}:

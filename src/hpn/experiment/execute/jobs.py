@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
-from abc import ABC, abstractmethod
-from collections import defaultdict
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import DataError, HPNError
-from hpn.experiment.run.config import RunConfig
 from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import Job
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
 from hpn.nn.device import one_thread
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-BACKBONE_EFFORT = {"gat": 4.0, "gin": 1.5}
-"""How long an epoch takes next to one with GCN, roughly; decides only what runs first."""
-BATCH_EFFORT = 1000.0
-"""Nodes that take as long in an epoch as a batch does by being one, roughly."""
-EPOCHS = 50.0
-"""Of a method that has none."""
 
 
 class WorkerError(ChildProcessError):
@@ -56,11 +45,8 @@ class JobEnd:
     is_numerical: bool = False
 
 
-class Executor(ABC):
+class Executor(contextlib.AbstractContextManager["Executor"]):
     """Runs jobs somewhere until the ``with`` block ends."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         return None
@@ -86,20 +72,19 @@ def run_job(job: Job, graph: Graph | None = None) -> JobEnd:
         job: The job.
         graph: Its data; by default it is loaded, once for the jobs of a process.
     """
-    start, value = time.monotonic(), None
-    error: Exception | None = None
+    start, config, value = time.monotonic(), job.config, None
     try:
         with one_thread(), _without_remarks():
-            graph = graph or _load(job)
+            options = tuple(sorted(config.data_options.items()))
+            graph = graph or _load(config.dataset, options, job.data_root, config.data_sha256)
             with deterministic(graph, job.device):
                 if job.folder is None:
                     value = job.validate(graph)
                 else:
                     job.run(graph, Watcher())
-    except Exception as failure:  # one job that fails does not stop the others
-        error = failure
-    why = None if error is None else one_line(error)
-    return JobEnd(why, time.monotonic() - start, value, error is not None and _is_numerical(error))
+    except Exception as error:  # one job that fails does not stop the others
+        return JobEnd(one_line(error), time.monotonic() - start, is_numerical=_is_numerical(error))
+    return JobEnd(None, time.monotonic() - start, value)
 
 
 def one_line(error: Exception | str) -> str:
@@ -109,7 +94,7 @@ def one_line(error: Exception | str) -> str:
         >>> one_line(HPNError("no such file")), one_line(KeyError("x"))
         ('no such file', "KeyError: 'x'")
     """
-    is_text = isinstance(error, str | HPNError)
+    is_text = isinstance(error, str | HPNError | WorkerError)
     text = str(error) if is_text else f"{type(error).__name__}: {error}"
     # Names in a message may come from a file: no line breaks, no terminal control sequences.
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
@@ -137,90 +122,55 @@ class Batch:
         trials: Callable[[], TrialsProgress] | None = None,
     ) -> None:
         self.total, self.done = total, 0
-        self._executor = executor
-        self._watcher = watcher
-        self._trials = trials
-        self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._start = time.monotonic()
-        self._effort = 0.0
-        self._num_ended = 0
+        self._executor, self._watcher, self._trials = executor, watcher, trials
+        self._seconds: list[float] = []
 
     def run(self, jobs: Sequence[Job], on_end: Callable[[Job, JobEnd], None]) -> None:
         """Run jobs; ``on_end`` is called for each as it ends."""
-        left = sorted(jobs, key=effort, reverse=True)
-        ordered = list(left)
+        ordered = sorted(jobs, key=_effort, reverse=True)
+        left = list(ordered)
         self._show(left)
         with contextlib.closing(self._executor.run(ordered)) as ends:
             for index, end in ends:
                 job = ordered[index]
                 left.remove(job)
                 self.done += 1
-                self._num_ended += 1
-                self._effort += effort(job)
-                if end.error is None:
-                    for kind in _kinds(job.config):
-                        self._seconds[kind].append(end.seconds)
+                self._seconds.append(end.seconds)
                 on_end(job, end)
                 self._show(left, job, end.error)
 
     def _show(self, left: Sequence[Job], last: Job | None = None, error: str | None = None) -> None:
+        num_workers, remaining = self._executor.num_workers, None
+        if self._seconds:
+            remaining = sum(self._seconds) / len(self._seconds) * (self.total - self.done) / num_workers
         self._watcher.jobs_moved(
             JobsProgress(
                 done=self.done,
                 total=self.total,
-                running=tuple(map(str, left[: self._executor.num_workers])),  # they begin in order
+                running=tuple(map(str, left[:num_workers])),  # they begin in order
                 last=str(last) if last else None,
                 error=error,
-                remaining=self._remaining(left),
+                remaining=remaining,
                 trials=self._trials() if self._trials else None,
             )
         )
 
-    def _remaining(self, left: Sequence[Job]) -> float | None:
-        """Seconds that the others will take: as jobs like them did, or by their effort."""
-        if not self._effort:
-            return None
-        passed = time.monotonic() - self._start
-        seconds = passed / self._num_ended * (self.total - self.done - len(left))
-        for job in left:
-            known = [self._seconds[kind] for kind in _kinds(job.config) if kind in self._seconds]
-            if known:
-                seconds += sum(known[0]) / len(known[0]) / self._executor.num_workers
-            else:
-                seconds += passed / self._effort * effort(job)
-        return seconds
 
-
-def effort(job: Job) -> float:
-    """How long a job takes next to others, roughly."""
-    config = job.config
-    params = config.effective_params()
-    epochs = float(params.get("epochs", EPOCHS))
-    batches = 1 + BATCH_EFFORT / params["batch_size"] if params.get("batch_size") else 1.0
-    # Joint training learns from 1, 2, … of the steps, the others from one at a time.
-    steps = (len(config.plan.steps) + 1) / 2 if config.learner.sees_past else 1.0
+def _effort(job: Job) -> float:
+    """How long a job takes next to others, roughly; decides only what runs first."""
+    epochs = float(job.config.effective_params().get("epochs", 50))
     nodes = job.graph.num_nodes if job.graph else 1
-    return nodes * epochs * batches * steps * BACKBONE_EFFORT.get(config.backbone or "", 1.0)
-
-
-def _kinds(config: RunConfig) -> tuple[str, str]:
-    """What jobs have in common that take about as long, the most alike first."""
-    return (
-        config.short_hash(),
-        f"{config.data_sha256} {config.method} {config.backbone} {config.params.get('preset')}",
-    )
-
-
-def _load(job: Job) -> Graph:
-    config = job.config
-    options = tuple(sorted(config.data_options.items()))
-    return _load_once(config.dataset, options, job.data_root, config.data_sha256)
+    # Joint training learns from 1, 2, … of the steps, the others from one at a time.
+    steps = (len(job.config.plan.steps) + 1) / 2 if job.config.learner.sees_past else 1.0
+    # An epoch with GAT takes about four times as long as with GCN.
+    return nodes * epochs * steps * (4 if job.config.backbone == "gat" else 1)
 
 
 @lru_cache(maxsize=2)
-def _load_once(
+def _load(
     dataset: str, options: tuple[tuple[str, Any], ...], data_root: Path | None, fingerprint: str
 ) -> Graph:
+    """Load a graph, once for the jobs of a process."""
     graph = find_loader(dataset, data_root)(**dict(options))
     if graph.fingerprint() != fingerprint:
         raise DataError(f"{dataset} has changed since the command began; start it again")
@@ -229,10 +179,8 @@ def _load_once(
 
 def _is_numerical(error: Exception) -> bool:
     kinds = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
-    words = {"nan", "inf", "infinite", "finite", "non-finite", "infinity"}
-    text = str(error).lower().replace(",", " ").replace(".", " ").split()
-    is_named = isinstance(error, RuntimeError | ValueError) and not words.isdisjoint(text)
-    return isinstance(error, kinds) or is_named
+    is_named = re.search(r"\b(nan|inf|infinity|(in)?finite)\b", str(error).lower()) is not None
+    return isinstance(error, kinds) or (isinstance(error, RuntimeError | ValueError) and is_named)
 
 
 @contextlib.contextmanager

@@ -68,7 +68,6 @@ class RayExecutor(Executor):
         address: As ``ray.init`` takes it: ``auto``, ``HOST:6379`` or ``ray://HOST:10001``; ``local`` stands
             for a new cluster on this machine, which ends with the block.
         gpus: Whether a job takes a GPU as well.
-        wait: Seconds in which the cluster has to answer.
         num_cpus: Jobs at a time on a new cluster; by default as many as this process may use cores.
 
     Raises:
@@ -76,13 +75,8 @@ class RayExecutor(Executor):
             if the cluster is lost.
     """
 
-    def __init__(
-        self, address: str, *, gpus: bool = False, wait: float = WAIT, num_cpus: int | None = None
-    ) -> None:
-        self.address = address
-        self.gpus = gpus
-        self.wait = wait
-        self.num_cpus = num_cpus
+    def __init__(self, address: str, *, gpus: bool = False, num_cpus: int | None = None) -> None:
+        self.address, self.gpus, self.num_cpus = address, gpus, num_cpus
         self.ray: Any = None
         self._task: Any = None
         self._graphs: dict[str, Any] = {}
@@ -93,7 +87,7 @@ class RayExecutor(Executor):
         if self.ray.is_initialized():
             raise ConfigError("Ray is in use in this process already; call ray.shutdown() first")
         if self.address != LOCAL:
-            check_address(self.address, self.wait)
+            check_address(self.address)
         try:
             with quiet():
                 self._connect()
@@ -156,30 +150,27 @@ class RayExecutor(Executor):
             if isinstance(cause, HPNError):
                 raise type(cause)(str(cause)) from error
             if isinstance(error, errors.RayTaskError):
-                why = _last_line(error)
+                why = f"failed on the cluster: {str(error).strip().splitlines()[-1]}"
+                if "ModuleNotFoundError" in why or "ImportError" in why:
+                    why += "; every machine of the cluster needs hpn, as it is installed here"
             elif isinstance(error, errors.OutOfMemoryError):
                 why = "the machine that it ran on has too little memory"
             else:
                 why = f"the worker or machine that it ran on died ({type(error).__name__})"
-            raise WorkerError(why) from error
+            raise WorkerError(one_line(why)) from error
 
     def _connect(self) -> None:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         variables = SETTINGS
         if self.address == LOCAL:
-            options = {
-                "num_cpus": self.num_cpus or joblib.cpu_count(),
-                "include_dashboard": False,
-                "object_store_memory": OBJECT_STORE,
-            }
+            options |= {"num_cpus": self.num_cpus or joblib.cpu_count()}
+            options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
             # Workers are to find what this process finds, the source folder of hpn included.
             places = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
             variables = {**SETTINGS, "PYTHONPATH": places}
         try:
             with _environment(variables):
-                context = self.ray.init(
-                    address=self.address, log_to_driver=False, logging_level="ERROR", **options
-                )
+                context = self.ray.init(address=self.address, **options)
         except Exception as error:
             raise ConfigError(f"cannot use the Ray cluster {self.address} ({one_line(error)})") from error
         if self.address == LOCAL:
@@ -218,26 +209,21 @@ class RayExecutor(Executor):
             end, files = answered
             if job.folder and end.error is None:
                 write_files(job.folder, files)
-        except WorkerError as error:
-            return JobEnd(str(error))
         except (HPNError, OSError) as error:
             return replace(end, error=one_line(error))
         return end
 
 
 def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
-    """What a worker does with a job: it runs it in a folder of its own.
+    """What a worker does with a job, whose folder is on another machine: it runs it in a folder of its own.
 
     Args:
-        job: The job; its folder and data are on another machine.
+        job: The job.
         files: What its folder holds.
         graph: Its data in Ray's object store.
 
     Returns:
         How it ended and, if it went well, what its folder is to hold.
-
-    Raises:
-        ConfigError: If this machine has other versions.
     """
     check_versions(job.config.versions)
     data = _fetch(graph[0])
@@ -294,7 +280,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         write_atomic(folder / name, files[name])
 
 
-def check_address(address: str, wait: float) -> None:
+def check_address(address: str, wait: float = WAIT) -> None:
     """See whether a cluster answers.
 
     Ray itself tries for minutes, and prints that; so another process tries, for as long as it may.
@@ -321,14 +307,6 @@ def check_address(address: str, wait: float) -> None:
         raise ConfigError(f"cannot reach the Ray cluster {address} ({one_line(why)})")
 
 
-def _last_line(error: Exception) -> str:
-    """Why a worker could not do what was requested: the last line of its traceback."""
-    last = one_line(str(error).strip().splitlines()[-1])
-    if "ModuleNotFoundError" in last or "ImportError" in last:
-        last += "; every machine of the cluster needs hpn, as it is installed here"
-    return f"failed on the cluster: {last}"
-
-
 def _import_ray() -> Any:
     """The package, imported without warnings."""
     try:
@@ -343,16 +321,14 @@ def _import_ray() -> Any:
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set variables inside, all as before outside."""
-    before = {name: os.environ.get(name) for name in values}
+    before = {name: os.environ[name] for name in values if name in os.environ}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in values:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

@@ -139,11 +139,8 @@ class RayParts:
 
 
 @contextmanager
-def fold_on(address: str | None) -> Iterator[None]:
-    """Compute the parts of fits on the Ray cluster at an address, if one is given."""
-    if address is None:
-        yield
-        return
+def fold_on(address: str) -> Iterator[None]:
+    """Compute the parts of fits on the Ray cluster at an address."""
     with RayExecutor(address) as cluster, using(RayParts(cluster)):
         yield
 

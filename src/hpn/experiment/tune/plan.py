@@ -91,10 +91,8 @@ def make_plan(
         DataError: If the data cannot be loaded.
     """
     config, graph = resolve_config(dataset, data_root=data_root, recipe=None, **choices)
-    given = {**(choices.get("settings") or {})}
-    given.pop("backbone", None)
     resolved = {**config.params, **{DATA_PREFIX + name: value for name, value in config.data_options.items()}}
-    fixed = {name: resolved[name] for name in given}
+    fixed = {name: resolved[name] for name in choices.get("settings") or {} if name != "backbone"}
     learner = config.learner.variant(config.params)
     check_space(learner)
     space = {name: choice for name, choice in learner.search_space.items() if name not in fixed}
@@ -105,9 +103,7 @@ def make_plan(
             raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
     stream = config.make_stream(graph, 0)
     counts = [len(stream.step(index).val) for index in range(len(stream))]
-    for index, count in enumerate(counts):
-        if not count:
-            raise ConfigError(
-                f"step {index} of {dataset} has no validation nodes, and tuning chooses by them"
-            )
+    if 0 in counts:
+        where = f"step {counts.index(0)} of {dataset}"
+        raise ConfigError(f"{where} has no validation nodes, and tuning chooses by them")
     return TunePlan(config, space, fixed, tuple(range(seeds)), sum(counts)), graph

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpn.params import LogRange, OneOf, SearchChoice
+from hpn.params import OneOf, SearchChoice
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -55,15 +55,16 @@ def next_settings(
     every = _all_settings(space, defaults, most)
     if every is not None:
         return every[len(tried) : min(most, len(tried) + GENERATION)]
-    generation, known = len(tried) // GENERATION, {settings_key(settings) for settings in tried}
+    generation = len(tried) // GENERATION
     end = min(most, (generation + 1) * GENERATION)
-    study = _study(space, tried, values, generation)
+    study, distributions = _study(space, tried, values, generation)
+    known = {settings_key(settings) for settings in (*tried, defaults)}
     found = [] if tried else [defaults]
-    known.add(settings_key(defaults))
     for _ in range(MOST_REPEATS):
         if len(tried) + len(found) >= end:
             break
-        settings = _ask(study, space)
+        params = study.ask(distributions).params
+        settings = {name: _rounded(choice, params[name]) for name, choice in space.items()}
         if settings_key(settings) not in known:
             known.add(settings_key(settings))
             found.append(settings)
@@ -72,16 +73,18 @@ def next_settings(
 
 def _all_settings(space: Space, defaults: Settings, most: int) -> list[Settings] | None:
     """Everything there is to try, if that is not more than may be tried."""
-    choices = [choice for choice in space.values() if isinstance(choice, OneOf)]
-    if len(choices) < len(space) or math.prod(len(choice.values) for choice in choices) > most:
+    choices = [choice.values for choice in space.values() if isinstance(choice, OneOf)]
+    if len(choices) < len(space) or math.prod(map(len, choices)) > most:
         return None
-    rows = itertools.product(*(choice.values for choice in choices))
-    others = [dict(zip(space, row, strict=True)) for row in rows]
+    others = [dict(zip(space, row, strict=True)) for row in itertools.product(*choices)]
     return [defaults, *(settings for settings in others if settings != defaults)]
 
 
-def _study(space: Space, tried: Sequence[Settings], values: Sequence[float], generation: int) -> Study:
+def _study(
+    space: Space, tried: Sequence[Settings], values: Sequence[float], generation: int
+) -> tuple[Study, dict[str, BaseDistribution]]:
     import optuna
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
@@ -90,29 +93,18 @@ def _study(space: Space, tried: Sequence[Settings], values: Sequence[float], gen
             seed=generation, n_startup_trials=RANDOM_TRIALS, multivariate=True, constant_liar=True
         )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    distributions = _distributions(space)
-    for settings, value in zip(tried, values, strict=True):
-        if all(_contains(space[name], settings[name]) for name in space):
-            study.add_trial(
-                optuna.trial.create_trial(params=settings, distributions=distributions, value=value)
-            )
-    return study
-
-
-def _ask(study: Study, space: Space) -> Settings:
-    params = study.ask(_distributions(space)).params
-    return {name: _rounded(choice, params[name]) for name, choice in space.items()}
-
-
-def _distributions(space: Space) -> dict[str, BaseDistribution]:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
-    return {
+    distributions: dict[str, BaseDistribution] = {
         name: CategoricalDistribution(choice.values)
         if isinstance(choice, OneOf)
         else FloatDistribution(choice.low, choice.high, log=True)
         for name, choice in space.items()
     }
+    for settings, value in zip(tried, values, strict=True):
+        if all(_contains(choice, settings[name]) for name, choice in space.items()):
+            study.add_trial(
+                optuna.trial.create_trial(params=settings, distributions=distributions, value=value)
+            )
+    return study, distributions
 
 
 def _contains(choice: SearchChoice, value: Any) -> bool:
@@ -122,6 +114,6 @@ def _contains(choice: SearchChoice, value: Any) -> bool:
 
 
 def _rounded(choice: SearchChoice, value: Any) -> Any:
-    if not isinstance(choice, LogRange):
+    if isinstance(choice, OneOf):
         return value
     return min(max(float(f"{value:.{DIGITS}g}"), choice.low), choice.high)

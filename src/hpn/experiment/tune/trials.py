@@ -10,18 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpn.datasets import Graph
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.execute.jobs import Batch, Executor, JobEnd, WorkerError
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan
+from hpn.experiment.tune.result import Trial
 from hpn.experiment.tune.search import Settings, next_settings, settings_key
 from hpn.experiment.watch import TrialsProgress, Watcher
+from hpn.metrics import summarize
 
 
-class TrialBook:
+class TrialLog:
     """Ends of trials by settings and seed in a file: one JSON object per line.
 
     Args:
@@ -64,25 +65,17 @@ class TrialBook:
             os.fsync(file.fileno())
         self._known[settings_key(settings), seed] = end
 
-    def value(self, settings: Mapping[str, Any], seeds: Sequence[int]) -> float | None:
-        """Mean over seeds, ``-inf`` if one of them failed, ``None`` if one is missing."""
-        known = [end for seed in seeds if (end := self.get(settings, seed))]
-        if len(known) < len(seeds):
-            return None
-        numbers = [-math.inf if end.value is None else end.value for end in known]
-        return sum(numbers) / len(numbers)
-
 
 class Search:
-    """The trials in order; what the book knows is not evaluated again.
+    """The trials in order; what the log knows is not evaluated again.
 
     Args:
         plan: What is searched and how.
-        book: Keeps their ends.
+        log: Keeps their ends.
         executor: Where jobs run.
-        watcher: Is told how far it is.
+        watcher: Is told how far they are.
         job: What all jobs have in common.
-        trials: Settings to try.
+        num_trials: Settings to try.
         final_seeds: Seeds of the run with the chosen settings.
 
     Attributes:
@@ -92,29 +85,38 @@ class Search:
     def __init__(
         self,
         plan: TunePlan,
-        book: TrialBook,
+        log: TrialLog,
         executor: Executor,
         watcher: Watcher,
         job: Job,
         *,
-        trials: int,
+        num_trials: int,
         final_seeds: int,
     ) -> None:
         self.plan = plan
         self.settings: list[Settings] = []
-        self._book = book
-        self._job = job
-        self._most = trials
-        self._final_seeds = final_seeds
+        self._log, self._job, self._most, self._final_seeds = log, job, num_trials, final_seeds
         self._is_chosen = False
-        total = trials * len(plan.seeds) + final_seeds
-        self._batch = Batch(executor, watcher, total, self._progress)
+        self._batch = Batch(executor, watcher, num_trials * len(plan.seeds) + final_seeds, self._progress)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """The settings tried so far, as far as what they give is known."""
+        found = []
+        for number, settings in enumerate(self.settings):
+            ends = [end for seed in self.plan.seeds if (end := self._log.get(settings, seed))]
+            if len(ends) == len(self.plan.seeds):
+                error = next((end.error for end in ends if end.error), None)
+                am = None if error else summarize([end.value for end in ends])
+                seconds = sum(end.seconds for end in ends)
+                found.append(Trial(trial=number, settings=settings, am=am, error=error, seconds=seconds))
+        return found
 
     @property
     def values(self) -> list[float]:
-        """Validation AM of the settings tried so far, ``-inf`` where they failed, as far as it is known."""
-        found = [self._book.value(settings, self.plan.seeds) for settings in self.settings]
-        return [value for value in found if value is not None]
+        """Validation AM of these trials, ``-inf`` where they failed."""
+        found = [trial.am.values if trial.am else [-math.inf] for trial in self.trials]
+        return [sum(values) / len(values) for values in found]
 
     def run(self) -> None:
         """Try settings, one generation after another, until there are enough or nothing is left."""
@@ -135,21 +137,21 @@ class Search:
             ConfigError: If every trial failed.
         """
         values = self.values
-        best = max(range(len(values)), key=lambda trial: (values[trial], -trial))
+        best = values.index(max(values))
         if values[best] == -math.inf:
-            errors = [end.error for end in self.ends(0) if end.error]
-            raise ConfigError(f"every trial failed, the first with {errors[0]}")
+            raise ConfigError(f"every trial failed, the first with {self.trials[0].error}")
         return best if values[best] - values[0] > self.plan.noise(values[best]) else 0
 
-    def measure(self, trial: int, graph: Graph, folder: Path) -> RunResult:
+    def measure(self, trial: int, folder: Path) -> RunResult:
         """Run the settings of a trial as ``hpn run`` does, evaluating on test nodes.
 
         Raises:
             WorkerError: If a seed fails.
         """
-        config = self.plan.config.with_params(self.settings[trial])
+        config, job = self.plan.config.with_params(self.settings[trial]), self._job
         out, seeds = folder / f"final-{config.short_hash()}", range(self._final_seeds)
-        cell = CellRun(config, out, seeds, self._job.data_root, graph, device=self._job.device)
+        assert job.graph is not None  # noqa: S101  (it was loaded for the plan)
+        cell = CellRun(config, out, seeds, job.data_root, job.graph, device=job.device)
         try:
             cell.open(fresh=False)
             self._batch.done += self._final_seeds - len(cell.missing)
@@ -161,31 +163,23 @@ class Search:
             raise WorkerError(f"the run with the chosen settings failed: {cell.error}")
         return cell.result
 
-    def ends(self, trial: int) -> list[JobEnd]:
-        """What a trial gave with each seed."""
-        return [end for seed in self.plan.seeds if (end := self._book.get(self.settings[trial], seed))]
-
     def _evaluate(self, trials: Sequence[int]) -> None:
         jobs: dict[Job, int] = {}
         for trial in trials:
             config = self.plan.config.with_params(self.settings[trial])
             for seed in self.plan.seeds:
-                if self._book.get(self.settings[trial], seed) is None:
+                if self._log.get(self.settings[trial], seed) is None:
                     jobs[replace(self._job, config=config, seed=seed)] = trial
         self._batch.done += len(trials) * len(self.plan.seeds) - len(jobs)
 
         def keep(job: Job, end: JobEnd) -> None:
             if end.error is not None and not end.is_numerical:
                 raise WorkerError(f"trial {jobs[job]}, seed {job.seed} failed: {end.error}")
-            self._book.add(self.settings[jobs[job]], job.seed, end, trial=jobs[job])
+            self._log.add(self.settings[jobs[job]], job.seed, end, trial=jobs[job])
 
         self._batch.run(list(jobs), keep)
 
     def _progress(self) -> TrialsProgress:
-        best = max(self.values, default=-math.inf)
-        return TrialsProgress(
-            tried=len(self.values),
-            total=self._most,
-            best=best if math.isfinite(best) else None,
-            is_chosen=self._is_chosen,
-        )
+        values = self.values
+        best = max((value for value in values if math.isfinite(value)), default=None)
+        return TrialsProgress(len(values), self._most, best, self._is_chosen)

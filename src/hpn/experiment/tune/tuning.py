@@ -16,6 +16,7 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
+from hpn.experiment.compare.table import why_unpublished
 from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
@@ -23,12 +24,11 @@ from hpn.experiment.run.folder import RESULT, open_run_folder, write_json
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan, make_plan
-from hpn.experiment.tune.result import Trial, TuneResult
-from hpn.experiment.tune.trials import Search, TrialBook
+from hpn.experiment.tune.result import TuneResult
+from hpn.experiment.tune.trials import Search, TrialLog
 from hpn.experiment.watch import Watcher
-from hpn.metrics import Summary, summarize
+from hpn.metrics import Summary
 from hpn.nn.device import one_thread
-from hpn.streams import plan_tasks
 
 TRIALS, RECIPE = "trials.jsonl", "recipe.yaml"
 
@@ -99,14 +99,13 @@ def tune(
     folder = Path(out) if out else plan.default_folder()
     job = Job(plan.config, 0, device=device, data_root=root, graph=graph)
     with open_run_folder(folder, plan, fresh=fresh), executor:
-        book, watcher = TrialBook(folder / TRIALS), watcher or Watcher()
-        search = Search(plan, book, executor, watcher, job, trials=trials, final_seeds=final_seeds)
+        log, watcher = TrialLog(folder / TRIALS), watcher or Watcher()
+        search = Search(plan, log, executor, watcher, job, num_trials=trials, final_seeds=final_seeds)
         search.run()
         best = search.best()
-        result = search.measure(best, graph, folder)
-        command = plan.command(trials, final_seeds)
-        recipe = _recipe(plan, search, best, result, graph, command)
-        tuned = _tuned(search, best, result, recipe, command=command, out=folder)
+        result = search.measure(best, folder)
+        tuned = _tuned(search, best, result, graph, command=plan.command(trials, final_seeds), out=folder)
+        recipe = _recipe(plan, tuned)
         write_recipe(folder / RECIPE, recipe)
         write_json(folder / RESULT, tuned.to_json())
     if recipe_out is not None:
@@ -114,34 +113,55 @@ def tune(
     return tuned
 
 
-def _recipe(
-    plan: TunePlan, search: Search, best: int, result: RunResult, graph: Graph, command: str
-) -> Recipe:
-    config = plan.config.with_params(search.settings[best])
-    chosen = {**plan.fixed, **search.settings[best]}
-    return Recipe(
-        dataset=config.dataset,
-        method=config.method,
-        backbone=config.backbone,
-        scenario=config.scenario,
+def _tuned(
+    search: Search, best: int, result: RunResult, graph: Graph, *, command: str, out: Path
+) -> TuneResult:
+    plan, trials = search.plan, search.trials
+    config = plan.config.with_params(trials[best].settings)
+    chosen = {**plan.fixed, **trials[best].settings}
+    cell = published_cell(config.dataset, config.method, config.backbone)
+    published = None
+    if cell and why_unpublished([config], graph) is None:
+        published = Published(source=published_source(), am=cell.am, fm=cell.fm)
+    same = ("dataset", "method", "backbone", "scenario", "evaluate", "edges", "stream", "tasks")
+    return TuneResult(
+        **{key: getattr(result, key) for key in same},
+        seeds=list(plan.seeds),
+        space=plan.describe_space(),
+        best=best,
         settings={name: value for name, value in config.params.items() if name in chosen},
+        validation_am=trials[best].am,
+        noise=plan.noise(max(search.values)),
+        trials=trials,
+        result=result,
+        published=published,
+        recipe=str(out / RECIPE),
+        command=command,
+        out=str(out),
+    )
+
+
+def _recipe(plan: TunePlan, tuned: TuneResult) -> Recipe:
+    config, result = plan.config.with_params(tuned.trials[tuned.best].settings), tuned.result
+    return Recipe(
+        **{key: getattr(tuned, key) for key in ("dataset", "method", "backbone", "scenario", "settings")},
         chosen=Chosen(
             tuned_for=config.learner.tuned_for,
-            validation_am=_spread(_validation(search, best)),
-            default_am=_spread(_validation(search, 0)),
-            noise=round(plan.noise(max(search.values)), 4),
-            trials=len(search.settings),
-            seeds=list(plan.seeds),
-            space=plan.describe_space(),
+            validation_am=_spread(tuned.validation_am),
+            default_am=_spread(tuned.trials[0].am),
+            noise=round(tuned.noise, 4),
+            trials=len(tuned.trials),
+            seeds=tuned.seeds,
+            space=tuned.space,
             protocol={
                 "edges": config.edges,
                 "evaluate": config.evaluate,
                 "tasks": ";".join(",".join(map(str, task)) for task in config.tasks),
                 "data": config.data_options,
             },
-            command=command,
+            command=tuned.command,
         ),
-        published=_published(plan, graph),
+        published=tuned.published,
         ours=Ours(
             seeds=result.seeds,
             am=_spread(result.metrics["am"]),
@@ -149,55 +169,6 @@ def _recipe(
             command=config.command(result.seeds),
         ),
     )
-
-
-def _published(plan: TunePlan, graph: Graph) -> Published | None:
-    """The paper's numbers, if this is the protocol they are for."""
-    config = plan.config
-    cell = published_cell(config.dataset, config.method, config.backbone)
-    protocol = (config.scenario, config.evaluate, config.edges)
-    if cell is None or protocol != ("task", "oracle", "within"):
-        return None
-    if config.tasks != plan_tasks(graph, "paper").classes:
-        return None
-    return Published(source=published_source(), am=cell.am, fm=cell.fm)
-
-
-def _tuned(
-    search: Search, best: int, result: RunResult, recipe: Recipe, *, command: str, out: Path
-) -> TuneResult:
-    trials = [
-        Trial(
-            trial=trial,
-            settings=settings,
-            am=_validation(search, trial),
-            error=next((end.error for end in search.ends(trial) if end.error), None),
-            seconds=sum(end.seconds for end in search.ends(trial)),
-        )
-        for trial, settings in enumerate(search.settings)
-    ]
-    same = ("dataset", "method", "backbone", "scenario", "evaluate", "edges", "stream", "tasks")
-    return TuneResult(
-        **{key: getattr(result, key) for key in same},
-        seeds=list(search.plan.seeds),
-        space=search.plan.describe_space(),
-        best=best,
-        settings=recipe.settings,
-        validation_am=trials[best].am,
-        noise=search.plan.noise(max(search.values)),
-        trials=trials,
-        result=result,
-        published=recipe.published,
-        recipe=str(out / RECIPE),
-        command=command,
-        out=str(out),
-    )
-
-
-def _validation(search: Search, trial: int) -> Summary | None:
-    """Validation AM of a trial; ``None`` if a seed failed."""
-    found = [end.value for end in search.ends(trial)]
-    return None if None in found else summarize(found)
 
 
 def _spread(summary: Summary | None) -> Any:
