@@ -21,14 +21,8 @@ from hpn.learners import LEARNERS
 Cli = Callable[..., tuple[int, str, str]]
 
 SMALL = (
-    "synthetic",
-    "--set",
-    "data.num_nodes=120",
-    "--set",
-    "data.num_links=400",
-    "--set",
-    "data.num_classes=4",
-)
+    "synthetic", "--set", "data.num_nodes=120", "--set", "data.num_links=400", "--set", "data.num_classes=4"
+)  # fmt: skip
 
 
 def write_npz(path: Path, **changes: Any) -> Path:
@@ -62,18 +56,14 @@ def test_one_json_object_on_standard_output(cli: Cli) -> None:
     assert code == 0
     result = json.loads(out)
     assert out.count("\n") == 1
-    assert (result["schema"], result["dataset"], result["method"], result["seeds"]) == (
-        1,
-        "synthetic",
-        "ncm",
-        [0, 1],
-    )
+    expected = {"schema": 1, "dataset": "synthetic", "method": "ncm", "seeds": [0, 1]}
+    assert {key: result[key] for key in expected} == expected
     assert len(result["matrices"]) == 2
     assert "seed 1: task 2/2 learned" in err
     assert Path(result["out"]).is_dir()
 
 
-def test_quiet_is_quiet_and_the_table_tells(cli: Cli) -> None:
+def test_quiet_is_quiet_and_the_table_is_printed(cli: Cli) -> None:
     code, out, err = cli(
         "run", *SMALL, "--method", "finetune", "--backbone", "gin", "--set", "epochs=3", "--quiet"
     )
@@ -133,15 +123,13 @@ def test_evaluation_ahead_a_reference_and_streams(cli: Cli, tmp_path: Path) -> N
     assert "unknown stream 'tme'; did you mean 'time'" in err
 
 
+MASKS, FIRST = ("train_mask", "val_mask", "test_mask"), np.arange(30) < 15
 BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
     "edge to nowhere": lambda t: (
         [str(write_tables(t / "d", NODES, EDGES + "n1,nobody\n"))],
         "edges.csv, line 14, column 'target': 'nobody' is the id of no node",
     ),
-    "npz edge to nowhere": lambda t: (
-        [str(write_npz(t / "g.npz", adj_indices=np.full(30, 99)))],
-        "99",
-    ),
+    "npz edge to nowhere": lambda t: ([str(write_npz(t / "g.npz", adj_indices=np.full(30, 99)))], "99"),
     "nan": lambda t: (
         [str(write_npz(t / "g.npz", attr_matrix=np.full((30, 4), np.nan)))],
         "feature 0 of node 0 is nan",
@@ -171,16 +159,7 @@ BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
         "also in task 0",
     ),
     "no test nodes": lambda t: (
-        [
-            str(
-                write_npz(
-                    t / "g.npz",
-                    train_mask=np.arange(30) < 15,
-                    val_mask=np.arange(30) >= 15,
-                    test_mask=np.zeros(30, bool),
-                )
-            )
-        ],
+        [str(write_npz(t / "g.npz", **dict(zip(MASKS, [FIRST, ~FIRST, FIRST & ~FIRST], strict=True))))],
         "has no test nodes",
     ),
     "not an archive": lambda t: ([_text(t / "g.npz", "hello")], "is not an .npz archive"),
@@ -268,14 +247,27 @@ def test_another_configuration_and_a_newer_version(cli: Cli, tmp_path: Path) -> 
     assert cli("run", *SMALL, "--method", "ncm", "--out", "run", "--fresh")[0] == 0
 
 
-def test_a_full_disk_is_one_line_and_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "no space left to write"),
+        (OSError(5, "Input/output error"), "error; fix that, and run the same command again"),
+        (
+            OSError("the disk is gone; mount it and run the same command again"),
+            "is gone; mount it and run the",
+        ),
+    ],
+)
+def test_a_disk_that_fails_is_one_line_with_one_advice_and_code_1(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, error: OSError, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr("hpn.experiment.run.seed.save_checkpoint", full)
+    monkeypatch.setattr("hpn.experiment.run.seed.save_checkpoint", fail)
     code, _, err = cli("run", *SMALL, "--method", "ncm", "--quiet")
-    assert (code, err.count("\n")) == (1, 1)
-    assert "no space left" in err
+    assert (code, err.count("\n"), err.count("run the same command again")) == (1, 1, 1)
+    assert message in err
 
 
 def test_things_that_are_no_errors(cli: Cli, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def write_graph(
     edges: bool = True,
     labelled: Callable[[int], bool] = lambda at: at % 5 != 4,
 ) -> str:
-    """Classes that features and neighbours tell apart; the last column is the first letter's neighbour."""
+    """Classes that features and neighbours separate; the last column is the first letter's neighbour."""
     rng = np.random.default_rng(0)
     folder.mkdir()
     names = [str(100 + at) if numbers else f"n {at}" for at in range(count)]
@@ -184,7 +184,7 @@ def test_parameters_reach_the_model(cli: Cli, graph: str) -> None:
     assert not Path("other").exists()
 
 
-def test_predictions_come_in_the_order_asked(cli: Cli, fitted: str) -> None:
+def test_predictions_come_in_the_order_given(cli: Cli, fitted: str) -> None:
     everything = predictions(cli, "model", fitted)
     assert list(everything[0]) == ["id", "class", "probability", "second_class", "second_probability"]
     assert [row["id"] for row in everything] == [f"n {at}" for at in range(60)]
@@ -237,9 +237,9 @@ def test_nodes_without_ids_are_known_by_their_positions(cli: Cli, tmp_path: Path
     fit(cli, graph)
     rows = read_json(cli, "predict", "model", graph)["predictions"]
     assert [row["id"] for row in rows] == list(range(30))
-    told = read_json(cli, "explain", "model", graph, "--node", "7")
-    assert told["node"] == 7
-    assert all(isinstance(share["of"], int) for share in told["neighbors"])
+    found = read_json(cli, "explain", "model", graph, "--node", "7")
+    assert found["node"] == 7
+    assert all(isinstance(share["of"], int) for share in found["neighbors"])
     cli("predict", "model", graph, "--out", "found.parquet")
     assert [row[0] for row in duckdb.read_parquet("found.parquet").fetchall()] == list(range(30))
 
@@ -280,11 +280,11 @@ def test_explain_names_neighbours_and_features(cli: Cli, fitted: str) -> None:
     assert lines[0].startswith("node n 10: kiwi (")
     for slot in ("its own features", "nodes 1 hop away", "nodes 2 hops away"):
         assert any(line.startswith(f"  {slot}") and "speak for kiwi" in line for line in lines)
-    told = read_json(cli, "explain", "model", fitted, "--node", "n 10")
-    assert {share["of"] for share in told["neighbors"][:2]} == {"n 7", "n 13"}
-    assert {share["label"] for share in told["neighbors"][:2]} == {"kiwi"}
-    assert told["features"][0]["of"] == "b"
-    assert told["features"][0]["lead"] > 0
+    found = read_json(cli, "explain", "model", fitted, "--node", "n 10")
+    assert {share["of"] for share in found["neighbors"][:2]} == {"n 7", "n 13"}
+    assert {share["label"] for share in found["neighbors"][:2]} == {"kiwi"}
+    assert found["features"][0]["of"] == "b"
+    assert found["features"][0]["lead"] > 0
     assert "n 4 (predicted kiwi)" in out, "neighbours without a label have a prediction"
 
 
@@ -355,9 +355,9 @@ def test_show(cli: Cli, tmp_path: Path) -> None:
     assert "(90 nodes, 90 edges)" in out
     assert "of at most 81 (atomic)" in out
     assert " MB" in out
-    told = read_json(cli, "show", "model")
-    assert [fit["learned"] for fit in told["fits"]] == [48, 24]
-    assert told["bytes"] == sum(path.stat().st_size for path in Path("model").iterdir())
+    found = read_json(cli, "show", "model")
+    assert [fit["learned"] for fit in found["fits"]] == [48, 24]
+    assert found["bytes"] == sum(path.stat().st_size for path in Path("model").iterdir())
 
 
 def test_models_made_in_python_may_have_numbers_as_classes(cli: Cli, graph: str) -> None:

@@ -31,24 +31,26 @@ def shown(cli: Cli, *words: str) -> str:
     return out
 
 
-def asked(cli: Cli, *words: str) -> Any:
+def read_json(cli: Cli, *words: str) -> Any:
     return json.loads(shown(cli, *words, "--json"))
 
 
 def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
-    told = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--threshold-class", "0.4")
-    assert told["prototypes"] == {"atomic": 44 * 7, "node": 7, "class": 6}
-    assert told["parameters"] == 2 * (44 * 7 + 7 + 6)
-    assert told["bytes"] == 4 * told["parameters"]
-    assert told["levels"]["atomic"]["name"] == "circle"
-    assert told["levels"]["node"]["code"] == 7
-    assert told["one_set"]["prototypes"]["atomic"] == 7
+    found = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--threshold-class", "0.4")
+    assert found["prototypes"] == {"atomic": 44 * 7, "node": 7, "class": 6}
+    assert found["parameters"] == 2 * (44 * 7 + 7 + 6)
+    assert found["bytes"] == 4 * found["parameters"]
+    assert found["levels"]["atomic"]["name"] == "circle"
+    assert found["levels"]["node"]["code"] == 7
+    assert found["one_set"]["prototypes"]["atomic"] == 7
 
 
 def test_extractors_and_features_are_counted(cli: Cli) -> None:
-    plain = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1")
+    plain = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1")
     assert plain["prototypes"]["atomic"] == 2 * 7
-    full = asked(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10")
+    full = read_json(
+        cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10"
+    )
     assert full["parameters"] - plain["parameters"] == 2 * 10 * 2
 
 
@@ -59,13 +61,13 @@ def test_the_bound_is_printed_with_its_name(cli: Cli) -> None:
 
 
 def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
-    told = asked(cli, "choose", "--budget", "20kB", "--dim", "2", "--dim", "4", "--dim", "1024")
-    assert told["budget"] == 20_000
-    for row in told["choices"][:2]:
+    found = read_json(cli, "choose", "--budget", "20kB", "--dim", "2", "--dim", "4", "--dim", "1024")
+    assert found["budget"] == 20_000
+    for row in found["choices"][:2]:
         assert row["theorem"]["bytes"] <= 20_000
         assert row["one_set"]["bytes"] <= 20_000
         assert row["one_set"]["threshold"] <= row["theorem"]["threshold"]
-    assert told["choices"][2]["theorem"] is None
+    assert found["choices"][2]["theorem"] is None
     out = shown(cli, "choose", "--budget", "20kB", "--dim", "2", "--dim", "1024")
     assert "none" in out
     assert "20,000 bytes" in out
@@ -104,9 +106,9 @@ def test_the_picture_has_a_line_for_each_dimension(cli: Cli, tmp_path: Path) -> 
 @pytest.mark.parametrize("settings", [SETTINGS, SOLVED], ids=["paper", "best"])
 def test_a_run_is_checked_task_by_task(cli: Cli, settings: dict[str, Any]) -> None:
     run("synthetic", settings=settings, seeds=2, out="r")
-    told = asked(cli, "check", "r")
-    assert told["holds"]
-    assert {(row["seed"], row["task"]) for row in told["growth"]} == {(s, t) for s in (0, 1) for t in (0, 1)}
+    found = read_json(cli, "check", "r")
+    assert found["holds"]
+    assert {(row["seed"], row["task"]) for row in found["growth"]} == {(s, t) for s in (0, 1) for t in (0, 1)}
     out = shown(cli, "check", "r")
     assert "after task 2" in out
     assert "every bound is kept" in out
@@ -126,26 +128,26 @@ def test_a_run_above_its_bound_fails(cli: Cli, tmp_path: Path) -> None:
     assert f"Theorem 1 allows {most}" in err
 
 
-def test_retention_is_told_and_proved(cli: Cli) -> None:
+def test_retention_is_reported_and_proved(cli: Cli) -> None:
     words = words_of(CERTIFIED)
-    told = asked(cli, "retention", "synthetic", *words, "--quiet")
-    assert told["is_proved"]
-    assert told["changes"] == [{**told["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
-    assert not told["theorem"][0]["is_satisfied"]
-    assert told["theorem"][0]["reasons"]
+    found = read_json(cli, "retention", "synthetic", *words, "--quiet")
+    assert found["is_proved"]
+    assert found["changes"] == [{**found["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
+    assert not found["theorem"][0]["is_satisfied"]
+    assert found["theorem"][0]["reasons"]
     out = shown(cli, "retention", "synthetic", *words, "--quiet")
     assert "proved same" in out
-    assert told["proofs"][0]["now"][:12] in out
+    assert found["proofs"][0]["now"][:12] in out
 
 
 def test_retention_of_a_solved_network_is_proved_and_the_theorem_does_not_apply(cli: Cli) -> None:
-    told = asked(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
-    assert told["is_proved"]
-    assert told["theorem"] is None
+    found = read_json(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
+    assert found["is_proved"]
+    assert found["theorem"] is None
     out = shown(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
     assert "Theorem 2 does not apply" in out
     assert "proved same" in out
-    assert told["proofs"][0]["now"][:12] in out
+    assert found["proofs"][0]["now"][:12] in out
 
 
 @pytest.mark.parametrize(("kind", "settings"), [(PaperHPN, CERTIFIED), (SolvedHPN, SOLVED)])
@@ -162,7 +164,7 @@ def test_a_failed_proof_is_exit_code_1(
 def test_a_bound_that_bounds_nothing_is_named(cli: Cli) -> None:
     words = ("bound", "--dim", "256", "--threshold", "0.01")
     assert "prototypes at most: no useful bound" in shown(cli, *words)
-    told = asked(cli, *words)
-    numbers = [told["bytes"], told["parameters"], *told["prototypes"].values()]
-    numbers += [level[key] for level in told["levels"].values() for key in ("bound", "code")]
+    found = read_json(cli, *words)
+    numbers = [found["bytes"], found["parameters"], *found["prototypes"].values()]
+    numbers += [level[key] for level in found["levels"].values() for key in ("bound", "code")]
     assert max(numbers) < 2**63

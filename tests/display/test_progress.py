@@ -48,7 +48,7 @@ def play_reading(watcher: Watcher) -> None:
         (
             play_run,
             [
-                "run folder: runs/x; 2 seed(s), 1 task(s)",
+                "run folder: runs/x; 2 seeds, 1 task",
                 "seed 0: finished before, result reused (--fresh runs it again)",
                 "seed 1: resuming at task 1, after epoch 3",
                 "seed 1: task 1/1, epoch 4/5",

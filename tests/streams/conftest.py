@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+import gc
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -16,19 +20,37 @@ class Trace:
         x = view.x if rows is None else view.x[rows]
         return [int(value) for value in x[:, 0]]
 
+    @staticmethod
+    def reachable(thing: Any) -> list[Tensor]:
+        """Every tensor that can be reached from an object by following its attributes and containers."""
+        found: list[Tensor] = []
+        seen: set[int] = set()
+        todo = [thing]
+        while todo:
+            item = todo.pop()
+            if id(item) in seen or isinstance(item, type):
+                continue
+            seen.add(id(item))
+            if isinstance(item, Tensor):
+                found.append(item)
+                todo.append(item._base)
+            elif isinstance(item, (list, tuple, set, dict)) or dataclasses.is_dataclass(item):
+                todo.extend(gc.get_referents(item))
+        return found
+
     def edges(self, view: GraphView) -> set[tuple[int, int]]:
         names = torch.tensor(self.ids(view))
         return {(a, b) for a, b in names[view.edge_index].t().tolist()}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def trace() -> Trace:
     return Trace()
 
 
 @pytest.fixture
 def tagged() -> Graph:
-    """A random graph of six classes whose one feature tells which node a row is, for tests to look up."""
+    """A random graph of six classes whose one feature is the number of the node."""
     generator = torch.Generator().manual_seed(0)
     links = torch.randint(60, (2, 360), generator=generator)
     x, y = torch.arange(60.0).unsqueeze(1), torch.arange(60) % 6

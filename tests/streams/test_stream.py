@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from torch import Tensor
 
 from hpn.datasets import Graph, load_dataset
 from hpn.evaluation import evaluate
 from hpn.learners import NCM
 from hpn.streams import STREAMS, StepPlan, Stream, StreamPlan, TaskStream
-from hpn.streams.splits import split_nodes_by_time
+from hpn.streams.splits import Split, split_nodes_by_time
 from hpn.streams.views import Edges, Scenario
 
 
@@ -24,24 +25,19 @@ class DomainStream(Stream):
     has_tasks: ClassVar[bool] = False
 
     @classmethod
-    def make(
-        cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int
-    ) -> DomainStream:
-        domain = (graph.x[:, 0] > 0).long()
-        split = split_nodes_by_time(graph, domain, graph.y, seed)
-        return cls(graph, plan, domain, split, scenario=scenario, edges=edges, seed=seed)
-
-    @classmethod
     def make_plan(cls, graph: Graph) -> StreamPlan:  # type: ignore[override]
         classes = tuple(range(graph.num_classes))
         return StreamPlan((StepPlan("negative", classes), StepPlan("positive", classes)))
+
+    def _assign_nodes(self) -> tuple[Tensor, Split]:
+        domain = (self._graph.x[:, 0] > 0).long()
+        return domain, split_nodes_by_time(self._graph, domain, self._graph.y, self.seed)
 
 
 @pytest.fixture
 def domains() -> DomainStream:
     graph = load_dataset("synthetic", num_nodes=300, num_links=1200, num_classes=3, noise=0.4)
-    plan = DomainStream.make_plan(graph)
-    return DomainStream.make(graph, plan, scenario="class", edges="within", seed=0)
+    return DomainStream(graph)
 
 
 def test_another_kind_of_stream_is_learned_and_described(domains: DomainStream) -> None:

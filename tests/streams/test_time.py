@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import gc
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from hpn.datasets import Graph, Masks
 from hpn.errors import ConfigError, DataError
 from hpn.streams import Query, Step, TimeStream
 
+Trace = Any
 FIRST = 1000
 """The feature of node 0; those of the others follow, so that any trace of a node can be recognised."""
-
-
-def reachable_numbers(thing: Any) -> set[float]:
-    """Every number in every tensor that can be reached from an object."""
-    found: set[float] = set()
-    seen: set[int] = set()
-    todo = [thing]
-    while todo:
-        item = todo.pop()
-        if id(item) in seen or isinstance(item, type):
-            continue
-        seen.add(id(item))
-        if isinstance(item, Tensor):
-            found.update(item.flatten().tolist())
-            todo.append(item._base)
-        elif isinstance(item, (list, tuple, set, dict)) or dataclasses.is_dataclass(item):
-            todo.extend(gc.get_referents(item))
-    return found
-
-
-def nodes_of(thing: Step | Query, rows: Tensor | None = None) -> list[int]:
-    x = thing.graph.x if rows is None else thing.graph.x[rows]
-    return [int(value) - FIRST for value in x[:, 0]]
-
-
-def edges_of(thing: Step | Query) -> set[tuple[int, int]]:
-    names = torch.tensor(nodes_of(thing))
-    return {(a, b) for a, b in names[thing.graph.edge_index].t().tolist()}
 
 
 @st.composite
@@ -71,11 +41,11 @@ def growing_graphs(draw: st.DrawFn) -> Graph:
 
 @settings(deadline=None, max_examples=40)
 @given(growing_graphs(), st.integers(0, 3))
-def test_nothing_of_a_later_time_is_in_reach(graph: Graph, seed: int) -> None:
+def test_nothing_of_a_later_time_is_in_reach(trace: Trace, graph: Graph, seed: int) -> None:
     assert graph.node_time is not None
     stream = TimeStream(graph, seed=seed)
     times = graph.node_time.unique().tolist()
-    edges = {(a, b) for a, b in graph.edge_index.t().tolist()}
+    edges = {(FIRST + a, FIRST + b) for a, b in graph.edge_index.t().tolist()}
     for after, time in enumerate(times):
         asked = [query for query, _ in stream.queries(after=after, evaluate="global", ahead=1)]
         things: list[tuple[Step | Query, int]] = [
@@ -84,17 +54,17 @@ def test_nothing_of_a_later_time_is_in_reach(graph: Graph, seed: int) -> None:
         ]
         things += [(query, times[after + 1]) for query in asked[1:]]
         for thing, last in things:
-            here = {node for node in range(graph.num_nodes) if graph.node_time[node] <= last}
-            assert set(nodes_of(thing)) == here, "all nodes that have arrived, labelled or not"
-            assert edges_of(thing) == {(a, b) for a, b in edges if a in here and b in here}
-            later = {float(FIRST + node) for node in range(graph.num_nodes) if node not in here}
-            assert not later & reachable_numbers(thing)
+            here = {FIRST + node for node in range(graph.num_nodes) if graph.node_time[node] <= last}
+            assert set(trace.ids(thing.graph)) == here, "all nodes that have arrived, labelled or not"
+            assert trace.edges(thing.graph) == {(a, b) for a, b in edges if a in here and b in here}
+            later = {FIRST + node for node in range(graph.num_nodes)} - here
+            assert not any(later & {*tensor.flatten().tolist()} for tensor in trace.reachable(thing))
     assert len(asked) == 1, "nothing comes after the last step"
 
 
 @settings(deadline=None, max_examples=40)
 @given(growing_graphs(), st.integers(0, 3))
-def test_labels_are_those_of_their_time(graph: Graph, seed: int) -> None:
+def test_labels_are_those_of_their_time(trace: Trace, graph: Graph, seed: int) -> None:
     """Learned with the class at arrival; judged by the class when asked, of nodes to come that at arrival."""
     assert graph.node_time is not None
     stream = TimeStream(graph, seed=seed)
@@ -108,14 +78,14 @@ def test_labels_are_those_of_their_time(graph: Graph, seed: int) -> None:
     for after in range(len(stream)):
         step = stream.step(after)
         for rows, y in ((step.train, step.train_y), (step.val, step.val_y)):
-            nodes = nodes_of(step, rows)
+            nodes = [name - FIRST for name in trace.ids(step.graph, rows)]
             assert [label(node, after) for node in nodes] == y.tolist()
             assert {arrival[node] for node in nodes} <= {after}
             learned.update(nodes)
         assert set(step.train_y.tolist()) == set(step.classes)
         assert -1 not in step.val_y
         for query, key in stream.queries(after=after, evaluate="global", ahead=1):
-            nodes = nodes_of(query, query.nodes)
+            nodes = [name - FIRST for name in trace.ids(query.graph, query.nodes)]
             assert [label(node, max(after, arrival[node])) for node in nodes] == key.y.tolist()
             assert [arrival[node] for node in nodes] == key.step.tolist()
             assert -1 not in key.y

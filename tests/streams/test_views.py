@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 from typing import Any
 
 import numpy as np
@@ -22,24 +21,7 @@ from hpn.learners.base import State
 from hpn.streams import GraphView, Query, Step, TaskStream, stack_graphs
 from hpn.streams.views import FeatureRows, find_hashes, fingerprint, gather_rows, hash_ids, hash_nodes
 
-
-def reachable_tensors(thing: Any) -> list[Tensor]:
-    """Every tensor that can be reached from an object by following its attributes and containers."""
-    found: list[Tensor] = []
-    seen: set[int] = set()
-    todo = [thing]
-    while todo:
-        item = todo.pop()
-        if id(item) in seen or isinstance(item, type):
-            continue
-        seen.add(id(item))
-        if isinstance(item, Tensor):
-            found.append(item)
-            if item._base is not None:
-                todo.append(item._base)
-        elif isinstance(item, (list, tuple, set, dict)) or dataclasses.is_dataclass(item):
-            todo.extend(gc.get_referents(item))
-    return found
+Trace = Any
 
 
 class Cheat(Learner):
@@ -69,7 +51,7 @@ class Cheat(Learner):
 
 @pytest.fixture
 def secret() -> Graph:
-    """Features that are unique a node and class, so that any trace of a node can be recognised."""
+    """Features that are unique per node, so that any trace of a node can be recognised."""
     y = torch.arange(120) % 6
     links = torch.randint(120, (2, 600), generator=torch.Generator().manual_seed(1))
     return Graph.build("secret", x=1000.0 + torch.arange(120).float().unsqueeze(1), links=links, y=y)
@@ -77,7 +59,9 @@ def secret() -> Graph:
 
 @pytest.mark.parametrize("edges", ["within", "seen"])
 @pytest.mark.parametrize("mode", ["oracle", "global", "grouped"])
-def test_nothing_of_a_later_task_and_no_label_of_a_query(secret: Graph, edges: Any, mode: Any) -> None:
+def test_nothing_of_a_later_task_and_no_label_of_a_query(
+    secret: Graph, trace: Trace, edges: Any, mode: Any
+) -> None:
     scenario = "task" if mode == "oracle" else "class"
     stream = TaskStream(secret, edges=edges, scenario=scenario)  # type: ignore[arg-type]
     cheat = Cheat()
@@ -86,7 +70,7 @@ def test_nothing_of_a_later_task_and_no_label_of_a_query(secret: Graph, edges: A
         evaluate(cheat, stream, after=after, mode=mode)
         later = {float(1000 + n) for n in range(120) if int(secret.y[n]) in _later(stream, after)}
         for thing in (cheat.views[-1], *cheat.queries):
-            for tensor in reachable_tensors(thing):
+            for tensor in trace.reachable(thing):
                 assert not later.intersection(tensor.flatten().tolist()), "a later node was in reach"
         if mode != "oracle":
             assert all(query.task is None for query in cheat.queries)
@@ -97,7 +81,7 @@ def _later(stream: TaskStream, after: int) -> set[int]:
     return {label for task in stream.classes[after + 1 :] for label in task}
 
 
-def test_a_task_has_no_label_of_a_test_node(secret: Graph) -> None:
+def test_a_task_has_no_label_of_a_test_node(secret: Graph, trace: Trace) -> None:
     stream = TaskStream(secret)
     task = stream.step(0)
     query, key = stream.query(step=0, after=0, evaluate="oracle")
@@ -105,7 +89,7 @@ def test_a_task_has_no_label_of_a_test_node(secret: Graph) -> None:
     assert not labelled.intersection(query.nodes.tolist())
     num_labels = len(task.train_y) + len(task.val_y)
     assert num_labels == len(labelled) < task.graph.num_nodes
-    for tensor in reachable_tensors(query):
+    for tensor in trace.reachable(query):
         assert not (len(tensor) == len(key.y) and torch.equal(tensor, key.y))
 
 

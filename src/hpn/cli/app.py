@@ -59,7 +59,8 @@ def main() -> None:
         code = 1
     except OSError as error:  # the disk is full, a folder went away
         todo = "free some space" if disk_full(error) else "fix that"
-        code = fail(f"{error}; {todo}, and run the same command again", 1)
+        advice = "" if "the same command" in str(error) else f"; {todo}, and run the same command again"
+        code = fail(f"{error}{advice}", 1)
     _on_signal(signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hpn.cli.app import app
-from hpn.cli.options import AsJson, DataRoot, read_settings
+from hpn.cli.options import DataRoot, DataSettings, Output, read_settings, with_options
 
 datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
 app.add_typer(datasets_app, name="datasets")
 
 
 @app.command()
-def recipes(as_json: AsJson = False) -> None:
+@with_options
+def recipes(output: Output) -> None:
     """List the packaged recipes: settings that `hpn run` uses where they apply."""
-    from hpn import display
+    from hpn.display import print_recipes
     from hpn.experiment.recipes import packaged_recipes
 
-    found = [recipe.model_dump(mode="json") for recipe in packaged_recipes()]
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
-    else:
-        display.print_recipes(found)
+    output.report([recipe.model_dump(mode="json") for recipe in packaged_recipes()], print_recipes)
 
 
 @app.command()
@@ -40,7 +36,8 @@ def report(
 
 
 @app.command()
-def methods(as_json: AsJson = False) -> None:
+@with_options
+def methods(output: Output) -> None:
     """List the learners with their hyper-parameters: the values that take effect, and what they mean."""
     from hpn.learners import LEARNERS
     from hpn.params import declared_params, read_meanings
@@ -56,9 +53,10 @@ def methods(as_json: AsJson = False) -> None:
             "params": params,
             "meanings": {key: meanings[key] for key in params},
         }
-    if as_json:
-        typer.echo(json.dumps(described, ensure_ascii=False))
-        return
+    output.report(described, _print_methods)
+
+
+def _print_methods(described: dict[str, dict[str, Any]]) -> None:
     for name, entry in described.items():
         typer.secho(name, bold=True, nl=False)
         typer.echo(f"  {entry['about']}")
@@ -69,12 +67,13 @@ def methods(as_json: AsJson = False) -> None:
 
 
 @datasets_app.callback(invoke_without_command=True)
-def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: AsJson = False) -> None:
+@with_options
+def datasets_list(context: typer.Context, *, data_root: DataRoot = None, output: Output) -> None:
     """List the data sets with their statistics, and whether they are on disk."""
     if context.invoked_subcommand is not None:
         return
-    from hpn import display
     from hpn.datasets import CATALOG, default_data_root
+    from hpn.display import print_datasets
 
     where = data_root or default_data_root()
     sizes = ("nodes", "edges", "features", "classes")
@@ -83,32 +82,26 @@ def datasets_list(context: typer.Context, data_root: DataRoot = None, as_json: A
         on_disk = "built in" if info.folder is None else ("yes" if info.is_on_disk(where) else "no")
         published = zip(sizes, info.published, strict=True)
         rows.append({"name": info.name, "about": info.about, **dict(published), "on_disk": on_disk})
-    if as_json:
-        typer.echo(json.dumps(rows))
-    else:
-        display.print_datasets(rows, where)
+    output.report(rows, lambda rows: print_datasets(rows, where))
 
 
 @datasets_app.command("info")
+@with_options
 def datasets_info(
     name: Annotated[str, typer.Argument(help="A name, or a path.")],
+    *,
     tasks: Annotated[str | None, typer.Option(metavar="TASKS")] = None,
     classes_per_task: Annotated[int | None, typer.Option(metavar="N")] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Draws a seeded split.")] = 0,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="data.KEY=VALUE")] = None,
+    set_: DataSettings = None,
     data_root: DataRoot = None,
-    as_json: AsJson = False,
+    output: Output,
 ) -> None:
     """Show a data set's classes and sizes, task sequence and splits."""
-    from hpn import display
     from hpn.datasets import describe_graph, load_dataset
+    from hpn.display import print_dataset
     from hpn.streams import TaskStream
 
-    options = {key.removeprefix("data."): value for key, value in read_settings(set_ or []).items()}
-    graph = load_dataset(name, data_root=data_root, **options)
+    graph = load_dataset(name, data_root=data_root, **read_settings(set_, "data."))
     stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task, seed=seed)
-    info = {**describe_graph(graph), **stream.describe()}
-    if as_json:
-        typer.echo(json.dumps(info, ensure_ascii=False))
-    else:
-        display.print_dataset(info)
+    output.report({**describe_graph(graph), **stream.describe()}, print_dataset)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from hpn.cli.app import app
-from hpn.cli.options import AsJson
+from hpn.cli.options import Output, with_options
 from hpn.cli.session import (
     GraphPath,
     ModelPath,
@@ -22,7 +22,6 @@ from hpn.cli.session import (
     describe_names,
     describe_sizes,
     node_ids,
-    with_session,
 )
 from hpn.errors import ConfigError, DataError
 
@@ -38,10 +37,10 @@ AT_ONCE = 1 << 16
 
 
 @app.command()
-@with_session
+@with_options
 def fit(
-    session: Session,
     graph: GraphPath,
+    *,
     out: Annotated[Path, Option(metavar="MODEL", help="The folder to write.")],
     text: TextColumns = None,
     width: Annotated[
@@ -57,6 +56,7 @@ def fit(
         int, Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")
     ] = 0,
     force: Annotated[bool, Option("--force", help="Replace an existing model.")] = False,
+    session: Session,
 ) -> None:
     """Learn the labelled nodes of a graph, and write a model.
 
@@ -102,14 +102,15 @@ def fit(
 
 
 @app.command()
-@with_session
+@with_options
 def update(
-    session: Session,
     model: ModelPath,
     graph: GraphPath,
+    *,
     refresh: Annotated[
         bool, Option("--refresh", help="Learn the whole graph anew: equals a new fit, bit for bit.")
     ] = False,
+    session: Session,
 ) -> None:
     """Learn the labels of a graph, as it is now, that are new or have changed since."""
     learned, loaded = session.open_both(model, graph)
@@ -130,13 +131,14 @@ def update(
 
 
 @app.command()
-@with_session
+@with_options
 def forget(
-    session: Session,
     model: ModelPath,
     graph: GraphPath,
+    *,
     nodes: Annotated[Path | None, Option(metavar="FILE", help="A table with a column id.")] = None,
     class_: Annotated[str | None, Option("--class", metavar="NAME", help="A class, with its nodes.")] = None,
+    session: Session,
 ) -> None:
     """Forget nodes or a class exactly, as if they had never been learned.
 
@@ -173,11 +175,12 @@ def forget(
 
 
 @app.command()
-def show(model: ModelPath, as_json: AsJson = False) -> None:
+@with_options
+def show(model: ModelPath, output: Output) -> None:
     """Show what a model has learned, and what it takes."""
     from hpn.model.saved import read_summary
 
-    session = Session(as_json=as_json, quiet=True)
+    session = Session(as_json=output.as_json, quiet=True)
     # Without PyTorch, unless the model is of an earlier version or damaged.
     found = read_summary(model) or session.open_model(model).summarize()
     counts, columns, kinds = _by_name(dict(found["classes"])), found["columns"], found["column_kinds"] or {}
@@ -203,11 +206,11 @@ def show(model: ModelPath, as_json: AsJson = False) -> None:
 
 
 @app.command()
-@with_session
+@with_options
 def predict(
-    session: Session,
     model: ModelPath,
     graph: GraphPath,
+    *,
     nodes: Annotated[
         Path | None, Option(metavar="FILE", help="Only these nodes: a table with a column id.")
     ] = None,
@@ -215,6 +218,7 @@ def predict(
     out: Annotated[
         Path, Option(metavar="FILE", help="A .csv or .parquet file; - is standard output.")
     ] = Path("-"),
+    session: Session,
 ) -> None:
     """Predict the classes of nodes: id, class, probability, and the second likeliest class."""
     import numpy as np
@@ -248,12 +252,13 @@ def predict(
 
 
 @app.command()
-@with_session
+@with_options
 def explain(
-    session: Session,
     model: ModelPath,
     graph: GraphPath,
+    *,
     node: Annotated[str, Option(metavar="ID", help="The id of the node.")],
+    session: Session,
 ) -> None:
     """Explain a prediction: what speaks for which class, and which neighbours and features matter most."""
     learned, loaded = session.open_both(model, graph)

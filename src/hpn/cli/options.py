@@ -1,135 +1,170 @@
-"""Options that commands share, and what is made of them."""
+"""Options that commands share, alone and in groups, and how a command ends."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpn.experiment.watch import Watcher
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR"),
-]
-Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
+Dataset = Annotated[str, Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
 Method = Annotated[
-    str, typer.Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")
+    str, Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")
 ]
-Backbone = Annotated[str | None, typer.Option(metavar="NAME", help="gcn, gat or gin.")]
-Scenario = Annotated[str | None, typer.Option(metavar="NAME", help="task or class.")]
-Edges = Annotated[str | None, typer.Option(metavar="WHICH", help="within (a task) or seen (all so far).")]
-Evaluate = Annotated[str | None, typer.Option(metavar="HOW", help="oracle, global or grouped.")]
-StreamKind = Annotated[str, typer.Option(metavar="KIND", help="tasks, or time for graphs with node times.")]
+Backbone = Annotated[str | None, Option(metavar="NAME", help="gcn, gat or gin.")]
+Edges = Annotated[str | None, Option(metavar="WHICH", help="within (a task) or seen (all so far).")]
 Tasks = Annotated[
-    str | None, typer.Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
+    str | None, Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
 ]
-ClassesPerTask = Annotated[int | None, typer.Option(metavar="N", help="Default 2.")]
-Seeds = Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N-1.")]
-Seed = Annotated[list[int] | None, typer.Option(metavar="S", help="Run this seed.")]
-NumWorkers = Annotated[
-    int | None, typer.Option("--workers", metavar="N", help="Processes; default all cores.")
+ClassesPerTask = Annotated[int | None, Option(metavar="N", help="Default 2.")]
+Seed = Annotated[list[int] | None, Option(metavar="S", help="Run this seed.")]
+Settings = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")
 ]
-Ray = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
+DataSettings = Annotated[list[str] | None, Option("--set", metavar="data.KEY=VALUE")]
+DataRoot = Annotated[
+    Path | None, Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR")
 ]
-Device = Annotated[
-    str,
-    typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+Runs = Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")]
+Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 
 
-def protocol(
-    scenario: Scenario = None,
-    edges: Edges = None,
-    evaluate: Evaluate = None,
-    stream: StreamKind = "tasks",
-    tasks: Tasks = None,
-    classes_per_task: ClassesPerTask = None,
-) -> None:
-    """Options that state what is learned and how it is evaluated."""
+@dataclass(frozen=True)
+class Protocol:
+    """What is learned and how it is evaluated."""
+
+    scenario: Annotated[str | None, Option(metavar="NAME", help="task or class.")] = None
+    edges: Edges = None
+    evaluate: Annotated[str | None, Option(metavar="HOW", help="oracle, global or grouped.")] = None
+    stream: Annotated[str, Option(metavar="KIND", help="tasks, or time for graphs with node times.")] = (
+        "tasks"
+    )
+    tasks: Tasks = None
+    classes_per_task: ClassesPerTask = None
 
 
-def where(device: Device = "auto", ray: Ray = None, data_root: DataRoot = None) -> None:
-    """Options that state where it is computed, and where the data is."""
+@dataclass(frozen=True)
+class Seeds:
+    """How many seeds, or which."""
+
+    seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1.")] = None
+    seed: Seed = None
+
+    def choose(self, default: int = 1) -> int | list[int]:
+        """The one that is given."""
+        if self.seeds is not None and self.seed:
+            raise ConfigError("give --seeds N or --seed S, not both")
+        if self.seeds is not None and self.seeds < 1:
+            raise ConfigError(f"--seeds must be at least 1, got {self.seeds}")
+        return self.seed or self.seeds or default
 
 
-def sharing(*groups: Callable[..., None]) -> Callable[[Command], Command]:
-    """Give a command the options that functions like :func:`protocol` declare, as ``**shared``."""
+@dataclass(frozen=True)
+class Place:
+    """Where a run is computed, and where the data is."""
 
-    def add(command: Command) -> Command:
-        own = inspect.signature(command, eval_str=True)
-        kept = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
-        for group in groups:
-            kept += inspect.signature(group, eval_str=True).parameters.values()
-        command.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
-        return command
-
-    return add
-
-
-def watching(quiet: bool) -> contextlib.AbstractContextManager[Watcher]:
-    """What watches a command: nothing, bars in a terminal, lines elsewhere."""
-    if quiet:
-        from hpn.experiment.watch import Watcher
-
-        return contextlib.nullcontext(Watcher())
-    from hpn.display.progress import LiveProgress, PlainProgress
-
-    return LiveProgress() if sys.stderr.isatty() else contextlib.nullcontext(PlainProgress())
+    device: Annotated[
+        str, Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one.")
+    ] = "auto"
+    ray: Annotated[
+        str | None, Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
+    ] = None
+    data_root: DataRoot = None
 
 
-def print_json(content: Any) -> None:
-    """Print one JSON object on one line."""
-    typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
+@dataclass(frozen=True)
+class Places(Place):
+    """Where many runs are computed."""
 
+    workers: Annotated[int | None, Option(metavar="N", help="Processes; default all cores.")] = None
 
-def chosen_workers(workers: int | None, ray: str | None) -> int:
-    """How many processes; on a cluster that is not for the user to say."""
-    if ray is not None and workers is not None:
-        raise ConfigError("give --workers N or --ray ADDRESS, not both: a cluster uses the cores it has")
-    if workers is None:
+    def choose(self) -> dict[str, Any]:
+        """The choices as arguments; on a cluster, the number of workers is not for the user to choose."""
+        if self.ray is not None and self.workers is not None:
+            raise ConfigError("give --workers N or --ray ADDRESS, not both: a cluster uses the cores it has")
+        if self.workers is not None:
+            return asdict(self)
         import joblib  # takes a while
 
-        return int(joblib.cpu_count())
-    return workers
+        return {**asdict(self), "workers": int(joblib.cpu_count())}
 
 
-def chosen_recipe(file: Path | None, no_recipe: bool) -> Path | str | None:
-    """A recipe's file, ``auto`` for the packaged one, or none."""
-    if file is not None and no_recipe:
-        raise ConfigError("give --recipe FILE or --no-recipe, not both")
-    return None if no_recipe else file or "auto"
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How a command ends."""
+
+    as_json: Annotated[bool, Option("--json", help="Print exactly one JSON object.")] = False
+
+    def report(self, found: Any, show: Callable[[Any], None] | Iterable[str]) -> None:
+        """End a command: print one line of JSON, or what is for people (without empty lines)."""
+        if self.as_json:
+            content = found.to_json() if hasattr(found, "to_json") else found
+            typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
+        elif callable(show):
+            show(found)
+        else:
+            typer.echo("\n".join(filter(None, show)))
 
 
-def chosen_seeds(count: int | None, chosen: list[int] | None) -> int | list[int]:
-    """How many seeds, or which."""
-    if count is not None and chosen:
-        raise ConfigError("give --seeds N or --seed S, not both")
-    if count is not None and count < 1:
-        raise ConfigError(f"--seeds must be at least 1, got {count}")
-    return chosen or (1 if count is None else count)
+@dataclass(frozen=True, kw_only=True)
+class WatchedOutput(Output):
+    """How a command that takes a while shows its progress and ends."""
+
+    quiet: Annotated[bool, Option("--quiet", help="No progress.")] = False
+
+    def watching(self) -> contextlib.AbstractContextManager[Watcher]:
+        """What watches the command: nothing, bars in a terminal, lines elsewhere."""
+        if self.quiet:
+            from hpn.experiment.watch import Watcher
+
+            return contextlib.nullcontext(Watcher())
+        from hpn.display.progress import LiveProgress, PlainProgress
+
+        return LiveProgress() if sys.stderr.isatty() else contextlib.nullcontext(PlainProgress())
 
 
-def read_settings(pairs: Iterable[str] | None) -> dict[str, str]:
-    """``KEY=VALUE`` words by their keys."""
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of the groups (dataclasses like :class:`Protocol`) among its parameters."""
+    own = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    options: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        group = groups.get(name)
+        options += inspect.signature(group, eval_str=True).parameters.values() if group else [parameter]
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    call.__signature__ = inspect.Signature([option.replace(kind=keyword) for option in options])  # type: ignore[attr-defined]
+    call.__annotations__ = {}  # Typer would prefer them, and a group may be called like one of its options
+    return call
+
+
+def read_settings(pairs: Iterable[str] | None, prefix: str = "") -> dict[str, str]:
+    """``KEY=VALUE`` words by their keys, which are given without the prefix."""
     settings = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {pair!r}: expected KEY=VALUE, such as --set epochs=50")
-        settings[key.strip()] = value.strip()
+        settings[key.strip().removeprefix(prefix)] = value.strip()
     return settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,23 +10,10 @@ import typer.core
 from typer import Argument, Option
 
 from hpn.cli.app import app, fail
-from hpn.cli.options import (
-    AsJson,
-    DataRoot,
-    Device,
-    NumWorkers,
-    Quiet,
-    Ray,
-    Seed,
-    chosen_seeds,
-    chosen_workers,
-    watching,
-)
+from hpn.cli.options import Fresh, Places, Runs, Seed, Seeds, WatchedOutput, with_options
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typer._click import Context
 
 MANY = "--datasets"
@@ -42,8 +28,10 @@ class ManyDatasets(typer.core.TyperCommand):
 
 
 @app.command(cls=ManyDatasets)
+@with_options
 def reproduce(
     names: Annotated[list[str], Argument(metavar="NAME", help="Experiments, all of them (all), or list.")],
+    *,
     datasets: Annotated[
         list[str] | None,
         Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
@@ -53,22 +41,19 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
-    workers: NumWorkers = None,
-    ray: Ray = None,
-    device: Device = "auto",
-    runs: Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
+    runs: Runs = Path("runs"),
     out: Annotated[Path, Option(metavar="DIR", help="Where the pages go.")] = Path("reproduction"),
-    data_root: DataRoot = None,
-    fresh: Annotated[bool, Option("--fresh", help="Replace earlier runs.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    fresh: Fresh = False,
+    places: Places,
+    output: WatchedOutput,
 ) -> None:
     """Repeat experiments of the paper; write a page about each, its numbers beside ours.
 
-    Nothing runs twice: the same command again goes on where an interrupted one stopped, and experiments
-    share their runs, also with run and compare. Data sets that an earlier call put on a page stay there.
+    Nothing runs twice: the same command again resumes an interrupted one, and experiments share their runs,
+    also with run and compare. Data sets that an earlier call put on a page stay there.
     """
-    from hpn import display, reproduction
+    from hpn import reproduction
+    from hpn.display import print_experiments, print_reproduction
 
     if "list" in names:
         if len(names) > 1:
@@ -77,34 +62,24 @@ def reproduce(
             {"name": name, **experiment.words(), "datasets": list(experiment.datasets)}
             for name, experiment in reproduction.EXPERIMENTS.items()
         ]
-        _print(rows, display.print_experiments, as_json)
+        output.report(rows, print_experiments)
         return
-    with watching(quiet) as watcher:
+    with output.watching() as watcher:
         done = reproduction.reproduce(
             names,
             datasets=datasets,
             only=only,
-            seeds=5 if seeds is None and not seed else chosen_seeds(seeds, seed),
-            workers=chosen_workers(workers, ray),
-            ray=ray,
-            device=device,
+            seeds=Seeds(seeds, seed).choose(default=5),
             runs=runs,
             out=out,
-            data_root=data_root,
             fresh=fresh,
             watcher=watcher,
+            **places.choose(),
         )
-    _print(done, display.print_reproduction, as_json)
+    output.report(done, print_reproduction)
     if done["failed"]:
         message = f"{len(done['failed'])} of {done['runs']} runs failed; the same command tries them again"
         raise typer.Exit(fail(message, 1))
-
-
-def _print(content: Any, show: Callable[[Any], None], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
-    else:
-        show(content)
 
 
 def _repeated(args: list[str]) -> list[str]:

@@ -2,192 +2,178 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from hpn.cli.app import app, fail
 from hpn.cli.options import (
-    AsJson,
     Backbone,
     Dataset,
+    Fresh,
     Method,
-    NumWorkers,
-    Quiet,
-    Seed,
+    Place,
+    Places,
+    Protocol,
+    Runs,
     Seeds,
-    chosen_recipe,
-    chosen_seeds,
-    chosen_workers,
-    print_json,
-    protocol,
+    Settings,
+    WatchedOutput,
     read_settings,
-    sharing,
-    watching,
-    where,
+    with_options,
 )
+from hpn.errors import ConfigError
 
 
 @app.command()
-@sharing(protocol, where)
+@with_options
 def run(
     dataset: Dataset,
+    *,
     method: Method = "hpn",
     backbone: Backbone = None,
-    seeds: Seeds = None,
-    seed: Seed = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION."),
-    ] = None,
+    seeds: Seeds,
+    set_: Settings = None,
     recipe: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
+        Path | None, Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
     ] = None,
     no_recipe: Annotated[
-        bool, typer.Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
+        bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
     ] = False,
     evaluate_ahead: Annotated[
-        bool, typer.Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")
+        bool, Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")
     ] = False,
     reference: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A finished run, such as joint training, for intransigence."),
+        Path | None, Option(metavar="DIR", help="A finished run, such as joint training, for intransigence.")
     ] = None,
     views: Annotated[
-        bool, typer.Option("--views", help="Also draw the test nodes after each step (t-SNE); for hpn.")
+        bool, Option("--views", help="Also draw the test nodes after each step (t-SNE); for hpn.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier run in the folder.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    **shared: Any,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Run folder.")] = None,
+    fresh: Annotated[bool, Option("--fresh", help="Replace an earlier run in the folder.")] = False,
+    protocol: Protocol,
+    place: Place,
+    output: WatchedOutput,
 ) -> None:
     """Learn a data set step by step, and measure after each step.
 
     The same command again resumes an interrupted run.
     """
-    from hpn import display
+    from hpn.display import print_result
     from hpn.experiment.run.finished import find_finished
 
-    device, ray = shared.pop("device"), shared.pop("ray")
+    if recipe is not None and no_recipe:
+        raise ConfigError("give --recipe FILE or --no-recipe, not both")
     request: dict[str, Any] = {
         "dataset": dataset,
         "method": method,
         "backbone": backbone,
-        "seeds": chosen_seeds(seeds, seed),
+        "seeds": seeds.choose(),
         "settings": read_settings(set_),
-        "recipe": chosen_recipe(recipe, no_recipe),
+        "recipe": None if no_recipe else recipe or "auto",
         "evaluate_ahead": evaluate_ahead,
         "reference": reference,
         "views": views,
-        **shared,
+        "data_root": place.data_root,
+        **asdict(protocol),
     }
-    with watching(quiet) as watcher:
+    with output.watching() as watcher:
         # A finished run is shown without importing PyTorch, which is needed to check other devices.
-        is_shown = not fresh and ray is None and device in {"auto", "cpu"}
+        is_shown = not fresh and place.ray is None and place.device in {"auto", "cpu"}
         result = find_finished(request, out, watcher) if is_shown else None
         if result is None:
             from hpn.experiment.run.runner import run as run_steps
 
-            result = run_steps(**request, device=device, ray=ray, out=out, fresh=fresh, watcher=watcher)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        display.print_result(result)
+            request |= {"device": place.device, "ray": place.ray}
+            result = run_steps(**request, out=out, fresh=fresh, watcher=watcher)
+    output.report(result, print_result)
 
 
 @app.command()
-@sharing(protocol, where)
+@with_options
 def compare(
     dataset: Dataset,
+    *,
     methods: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat."),
+        Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat."),
     ] = None,
-    backbones: Annotated[
-        str, typer.Option(metavar="NAMES", help="For methods that have one.")
-    ] = "gcn,gat,gin",
-    seeds: Seeds = None,
-    seed: Seed = None,
+    backbones: Annotated[str, Option(metavar="NAMES", help="For methods that have one.")] = "gcn,gat,gin",
+    seeds: Seeds,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION."),
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")
     ] = None,
-    no_recipe: Annotated[bool, typer.Option("--no-recipe", help="The learners' defaults.")] = False,
-    workers: NumWorkers = None,
-    runs: Annotated[Path, typer.Option(metavar="DIR", help="Run folders: the cache.")] = Path("runs"),
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the tables go.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace earlier runs.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    **shared: Any,
+    no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
+    runs: Runs = Path("runs"),
+    out: Annotated[Path | None, Option(metavar="DIR", help="Where the tables go.")] = None,
+    fresh: Fresh = False,
+    protocol: Protocol,
+    places: Places,
+    output: WatchedOutput,
 ) -> None:
     """Run many methods on a data set and put them in one table, the paper's numbers beside them.
 
     Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
     interrupted one.
     """
-    from hpn import display
+    from hpn.display import print_comparison
     from hpn.experiment.compare.table import compare as compare_methods
     from hpn.report.comparison import write_comparison
 
-    with watching(quiet) as watcher:
+    with output.watching() as watcher:
         comparison = compare_methods(
             dataset,
             methods=methods or "all",
             backbones=backbones,
-            seeds=chosen_seeds(seeds, seed),
+            seeds=seeds.choose(),
             settings=read_settings(set_),
             use_recipes=not no_recipe,
-            workers=chosen_workers(workers, shared["ray"]),
             runs=runs,
             out=out,
             fresh=fresh,
             watcher=watcher,
-            **shared,
+            **asdict(protocol),
+            **places.choose(),
         )
     write_comparison(comparison)
-    if as_json:
-        print_json(comparison.to_json())
-    else:
-        display.print_comparison(comparison)
-    failed = sum(row.error is not None for row in comparison.rows)
-    if failed:
+    output.report(comparison, print_comparison)
+    if failed := sum(row.error is not None for row in comparison.rows):
         message = f"{failed} of {len(comparison.rows)} cells failed; the same command tries them again"
         raise typer.Exit(fail(message, 1))
 
 
 @app.command()
-@sharing(protocol, where)
+@with_options
 def tune(
     dataset: Dataset,
+    *,
     method: Method = "hpn",
     backbone: Backbone = None,
-    trials: Annotated[int, typer.Option(metavar="N", help="Settings to try.")] = 30,
-    seeds: Annotated[int, typer.Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
-    final_seeds: Annotated[int, typer.Option(metavar="N", help="Seeds of the test of the chosen.")] = 5,
+    trials: Annotated[int, Option(metavar="N", help="Settings to try.")] = 30,
+    seeds: Annotated[int, Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
+    final_seeds: Annotated[int, Option(metavar="N", help="Seeds of the test of the chosen.")] = 5,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION."),
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION.")
     ] = None,
-    workers: NumWorkers = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the search.")] = None,
-    recipe_out: Annotated[Path | None, typer.Option(metavar="FILE", help="A copy of the recipe.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier search.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    **shared: Any,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search.")] = None,
+    recipe_out: Annotated[Path | None, Option(metavar="FILE", help="A copy of the recipe.")] = None,
+    fresh: Annotated[bool, Option("--fresh", help="Replace an earlier search.")] = False,
+    protocol: Protocol,
+    places: Places,
+    output: WatchedOutput,
 ) -> None:
     """Choose a method's hyper-parameters on validation nodes, and write them as a recipe.
 
     Test nodes are evaluated once the choice is made, not before. The same command again resumes an
     interrupted one.
     """
-    from hpn import display
+    from hpn.display import print_tuned
     from hpn.experiment.tune.tuning import tune as search
 
-    with watching(quiet) as watcher:
+    with output.watching() as watcher:
         tuned = search(
             dataset,
             method=method,
@@ -196,14 +182,11 @@ def tune(
             seeds=seeds,
             final_seeds=final_seeds,
             settings=read_settings(set_),
-            workers=chosen_workers(workers, shared["ray"]),
             out=out,
             recipe_out=recipe_out,
             fresh=fresh,
             watcher=watcher,
-            **shared,
+            **asdict(protocol),
+            **places.choose(),
         )
-    if as_json:
-        print_json(tuned.to_json())
-    else:
-        display.print_tuned(tuned)
+    output.report(tuned, print_tuned)

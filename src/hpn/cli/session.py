@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from hpn.cli.app import Interrupted, fail
-from hpn.cli.options import AsJson, DataRoot, Quiet
+from hpn.cli.options import DataRoot, WatchedOutput
 
 if TYPE_CHECKING:
     from hpn.datasets import Graph
@@ -32,8 +29,8 @@ TextColumns = Annotated[
 
 
 @dataclass(frozen=True)
-class Session:
-    """One call of a command; its fields are options of every command that :func:`with_session` decorates."""
+class Session(WatchedOutput):
+    """One call of a command that reads a graph."""
 
     missing: Annotated[
         str | None, Option(metavar="HOW", help="Missing values: error (the default), mean or zero.")
@@ -42,8 +39,6 @@ class Session:
         str | None, Option(metavar="HOW", help="Edges to unknown nodes: error (the default) or drop.")
     ] = None
     data_root: DataRoot = None
-    as_json: AsJson = False
-    quiet: Quiet = False
 
     def open_model(self, path: Path) -> ClassifierCore:
         """Read a model without loading scikit-learn."""
@@ -52,14 +47,17 @@ class Session:
         with self.working(f"reading {path}"):
             return ClassifierCore.load(path)
 
+    def reading(self, **options: Any) -> dict[str, Any]:
+        """The options of a graph's reader that are given; others are left to the reader."""
+        options |= {"missing": self.missing, "unknown_edges": self.unknown_edges}
+        return {name: value for name, value in options.items() if value}
+
     def open_graph(self, path: str, **options: Any) -> Graph:
-        """Load a graph; options that are not given are left to the reader."""
+        """Load a graph."""
         from hpn.datasets import load_graph
 
-        options |= {"missing": self.missing, "unknown_edges": self.unknown_edges}
-        given = {name: value for name, value in options.items() if value}
         with self.working(f"reading {path}"):
-            graph = load_graph(path, data_root=self.data_root, **given)
+            graph = load_graph(path, data_root=self.data_root, **self.reading(**options))
         for line in graph.notes:
             self.note(line)
         return graph
@@ -97,25 +95,9 @@ class Session:
         if not self.quiet:
             typer.echo(line, err=True)
 
-    def report(self, content: dict[str, Any], lines: Iterable[str]) -> None:
-        """The end of a command: one JSON object, or lines for people without the empty ones."""
-        if self.as_json:
-            typer.echo(json.dumps({"schema": 1, **content}, ensure_ascii=False, allow_nan=False))
-        else:
-            typer.echo("\n".join(filter(None, lines)))
-
-
-def with_session(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a :class:`Session`, which is its first argument."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = inspect.signature(Session, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def call(**given: Any) -> None:
-        command(Session(**{name: given.pop(name) for name in shared}), **given)
-
-    call.__signature__ = inspect.Signature([*own, *shared.values()])  # type: ignore[attr-defined]
-    return call
+    def report(self, found: dict[str, Any], show: Any) -> None:
+        """End the command; the JSON object states its version."""
+        super().report({"schema": 1, **found}, show)
 
 
 def node_ids(graph: Graph, rows: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +10,16 @@ from typer import Argument, Option
 
 from hpn.cli.app import app, fail
 from hpn.cli.options import (
-    AsJson,
     ClassesPerTask,
     DataRoot,
     Dataset,
     Edges,
-    Quiet,
+    Output,
+    Settings,
     Tasks,
+    WatchedOutput,
     read_settings,
-    watching,
+    with_options,
 )
 
 theory_app = typer.Typer(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
@@ -33,18 +33,21 @@ Features = Annotated[int, Option(metavar="F", help="Features of a node, to count
 
 
 @theory_app.command()
+@with_options
 def bound(
+    *,
     dim: Annotated[int, Option(metavar="D", help="Dimension of the prototypes.")],
     threshold: Annotated[float, Option(metavar="T", help="Cosine distance, of all levels unless given.")],
     extractors: Extractors = 22,
     threshold_node: Annotated[float | None, Option(metavar="T", help="Of the node level.")] = None,
     threshold_class: Annotated[float | None, Option(metavar="T", help="Of the class level.")] = None,
     features: Features = 0,
-    as_json: AsJson = False,
+    output: Output,
 ) -> None:
     """State how many prototypes there can be at the most, and what they take (Theorem 1)."""
     from dataclasses import replace
 
+    from hpn.display.theory import print_bound
     from hpn.theory.memory import MemoryBound, cap_bound
 
     distances = [threshold if given is None else given for given in (None, threshold_node, threshold_class)]
@@ -55,18 +58,21 @@ def bound(
         levels[level] = {"distance": distance, **sizes, "name": code.name, "is_exact": code.is_exact}
     chosen = {"dim": dim, "extractors": extractors, "features": features, "levels": levels}
     one_set = replace(most, in_one_set=True).to_json()
-    _print({**chosen, **most.to_json(), "one_set": one_set}, "print_bound", as_json)
+    output.report({**chosen, **most.to_json(), "one_set": one_set}, print_bound)
 
 
 @theory_app.command()
+@with_options
 def choose(
+    *,
     budget: Annotated[str, Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
     dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension to look at; may repeat.")] = None,
     extractors: Extractors = 22,
     features: Features = 0,
-    as_json: AsJson = False,
+    output: Output,
 ) -> None:
     """Find the smallest distances with which a model can never outgrow a memory budget."""
+    from hpn.display.theory import print_choices
     from hpn.theory import memory
 
     amount = memory.parse_bytes(budget)
@@ -78,56 +84,58 @@ def choose(
         )
         for number, fits in fitting.items():
             choices[number][key] = {"threshold": fits.thresholds[0], **fits.to_json()} if fits else None
-    told = {"budget": amount, "extractors": extractors, "features": features, "choices": [*choices.values()]}
-    _print(told, "print_choices", as_json)
+    found = {"budget": amount, "extractors": extractors, "features": features, "choices": [*choices.values()]}
+    output.report(found, print_choices)
 
 
 @theory_app.command()
+@with_options
 def check(
     run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")],
-    as_json: AsJson = False,
+    output: Output,
 ) -> None:
     """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
+    from hpn.display.theory import print_check
     from hpn.experiment.bound_check import check_run
 
     checked = check_run(run)
-    _print(checked, "print_check", as_json)
+    output.report(checked, print_check)
     if not checked.holds:
         raise typer.Exit(fail(f"{run} breaks a bound: {checked.violations[0]}", 1))
 
 
 @theory_app.command()
+@with_options
 def retention(
     dataset: Dataset,
+    *,
     edges: Edges = "within",
     tasks: Tasks = None,
     classes_per_task: ClassesPerTask = None,
     seed: Annotated[int, Option(metavar="S", help="Of the run.")] = 0,
-    set_: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")
-    ] = None,
+    set_: Settings = None,
     data_root: DataRoot = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    output: WatchedOutput,
 ) -> None:
     """Learn the tasks with hpn, and state what each later one did to the earlier ones (Theorem 2).
 
     In certified retention a proof goes with it: exit code 1 if one fails.
     """
+    from hpn.display.theory import print_retention
     from hpn.experiment.retention import study_retention
 
-    with watching(quiet) as watcher:
+    with output.watching() as watcher:
         study = study_retention(
             dataset,
             seed=seed,
             edges=edges,
             tasks=tasks,
             classes_per_task=classes_per_task,
-            settings=read_settings(set_ or []),
+            settings=read_settings(set_),
             data_root=data_root,
             watcher=watcher,
         )
-    _print(study, "print_retention", as_json)
+    output.report(study, print_retention)
     if study.report.retention == "certified" and not study.report.is_proved:
         raise typer.Exit(
             fail("an answer about an earlier task has changed; this is a bug, please report it", 1)
@@ -138,7 +146,7 @@ def retention(
 def plot(
     out: Annotated[Path, Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
     dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension; may repeat.")] = None,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Draw the bound over the distance, one line per dimension."""
     from hpn.errors import ConfigError
@@ -156,13 +164,3 @@ def plot(
     except OSError as error:
         raise ConfigError(f"cannot write {out} ({error.strerror}); choose another --out") from error
     typer.echo(str(out))
-
-
-def _print(found: Any, how: str, as_json: bool) -> None:
-    if as_json:
-        content = found if isinstance(found, dict) else found.to_json()
-        typer.echo(json.dumps(content, ensure_ascii=False))
-    else:
-        from hpn.display import theory
-
-        getattr(theory, how)(found)

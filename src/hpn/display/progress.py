@@ -14,6 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
+from hpn.report.wording import plural
 
 if TYPE_CHECKING:
     from hpn.evaluation import Row
@@ -34,7 +35,7 @@ class PlainProgress(Watcher):
         """State how much there is to do."""
         self._num_tasks = num_tasks
         folder = f"run folder: {out}; " if out else ""
-        self._write(f"{folder}{num_seeds} seed(s), {num_tasks} task(s)")
+        self._write(f"{folder}{plural(num_seeds, 'seed')}, {plural(num_tasks, 'task')}")
 
     def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
         """State where an interrupted seed resumes."""

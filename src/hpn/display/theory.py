@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
-from hpn.display.console import open_console
+from hpn.display.tables import make_table, open_console
 from hpn.report.format import count
 from hpn.report.wording import plural
 from hpn.theory.memory import describe_bound
@@ -27,31 +25,27 @@ MOST_ROWS = 40
 
 def print_bound(bound: dict[str, Any]) -> None:
     """Print Theorem 1 for one choice of dimension, distances and extractors."""
-    console = open_console()
     distances = " / ".join(f"{level['distance']:g}" for level in bound["levels"].values())
     num = bound["extractors"]
-    console.print(Text(f"dimension {bound['dim']}, cosine distance {distances}", style="bold"))
-    console.print(Text(f"{num} node and {num} structure extractors"))
-    table = _table("", "level", "at most", "one code", "by the bound")
+    console = open_console(f"dimension {bound['dim']}, cosine distance {distances}")
+    console.print(f"{num} node and {num} structure extractors")
+    table = make_table("", "level", "at most", "one code", "by the bound")
     for name, level in bound["levels"].items():
         by = level["name"] + (" (exact)" if level["is_exact"] else "")
         table.add_row(SYMBOLS[name], name, describe_bound(level["bound"]), describe_bound(level["code"]), by)
     console.print(table)
     what = "prototypes and extractors" if bound["features"] else "prototypes"
     more = "" if bound["features"] else " (--features F adds the extractors)"
-    console.print(Text(f"{what} at most: {_size(bound)}{more}"))
+    console.print(f"{what} at most: {_size(bound)}{more}")
     one = bound["one_set"]
     most = describe_bound(one["prototypes"]["atomic"])
-    console.print(Text(f"kept as one code, as hpn keeps them, n_A ≤ {most}: {_size(one)}"))
+    console.print(f"kept as one code, as hpn keeps them, n_A ≤ {most}: {_size(one)}")
 
 
 def print_choices(chosen: dict[str, Any]) -> None:
     """Print which dimensions and distances fit into a budget."""
-    console = open_console()
-    console.print(
-        Text(f"smallest cosine distance that fits {chosen['budget']:,} bytes for ever", style="bold")
-    )
-    table = _table("dimension", "Theorem 1", "prototypes", "bytes", "one code", "prototypes", "bytes")
+    console = open_console(f"smallest cosine distance that fits {chosen['budget']:,} bytes for ever")
+    table = make_table("dimension", "Theorem 1", "prototypes", "bytes", "one code", "prototypes", "bytes")
     for row in chosen["choices"]:
         cells = []
         for part in (row["theorem"], row["one_set"]):
@@ -64,22 +58,15 @@ def print_choices(chosen: dict[str, Any]) -> None:
     console.print(table)
     num, features = chosen["extractors"], chosen["features"]
     counted = "prototypes and extractors" if features else "prototypes; --features F counts extractors too"
-    console.print(Text(f"{num} extractors of each kind; {counted}", style="dim"))
-    console.print(Text("one code: as hpn keeps the atomic prototypes of all extractors", style="dim"))
-    console.print(
-        Text(
-            "which of these learns best is for validation nodes to say: hpn run DATASET --set dim=D",
-            style="dim",
-        )
-    )
+    console.print(f"{num} extractors of each kind; {counted}", style="dim")
+    console.print("one code: as hpn keeps the atomic prototypes of all extractors", style="dim")
+    console.print("validation nodes decide which learns best: hpn run DATASET --set dim=D", style="dim")
 
 
 def print_check(check: BoundCheck) -> None:
     """Print the counts of a run, task by task, under their bounds."""
-    console = open_console()
-    levels = list(check.bounds)
-    console.print(Text(check.run, style="bold"), Text(f"· {check.dataset}"))
-    table = _table("", *(f"{SYMBOLS[level]} {level}" for level in levels))
+    console, levels = open_console(check.run, f"· {check.dataset}"), list(check.bounds)
+    table = make_table("", *(f"{SYMBOLS[level]} {level}" for level in levels))
     tasks = sorted({row.task for row in check.growth})
     for task in tasks[:MOST_ROWS]:
         rows = [row.prototypes for row in check.growth if row.task == task]
@@ -91,31 +78,31 @@ def print_check(check: BoundCheck) -> None:
     console.print(table)
     num_seeds = len({row.seed for row in check.growth})
     names = ", ".join(dict.fromkeys(check.names.values()))
-    console.print(Text(f"the most of {plural(num_seeds, 'seed')}; codes by {names}", style="dim"))
+    console.print(f"the most of {plural(num_seeds, 'seed')}; codes by {names}", style="dim")
     if check.codes:
         good = sum(code.holds for code in check.codes)
-        console.print(Text(f"kept states: {good} of {len(check.codes)} levels are codes of their distance"))
+        console.print(f"kept states: {good} of {len(check.codes)} levels are codes of their distance")
     if check.certificates:
         good = sum(one.holds for one in check.certificates)
-        console.print(Text(f"certificates: {good} of {len(check.certificates)} hold"))
+        console.print(f"certificates: {good} of {len(check.certificates)} hold")
     for line in check.violations:
-        console.print(Text(line, style="red"))
+        console.print(line, style="red")
     if check.holds:
-        console.print(Text("every bound is kept", style="green"))
+        console.print("every bound is kept", style="green")
 
 
 def print_retention(study: RetentionResult) -> None:
     """Print Theorem 2, what changed for earlier tasks, and what is proved."""
-    console, report = open_console(), study.report
-    head = f"· {report.retention} retention, {study.edges} edges, seed {study.seed}"
-    console.print(Text(f"hpn on {study.dataset}", style="bold"), Text(head))
+    report = study.report
+    protocol = f"· {report.retention} retention, {study.edges} edges, seed {study.seed}"
+    console = open_console(f"hpn on {study.dataset}", protocol)
     if report.theorem is None:
         from hpn.theory.retention import NO_THEOREM
 
-        console.print(Text(NO_THEOREM))
+        console.print(NO_THEOREM)
     else:
         _print_theorem(console, report.theorem)
-    table = _table(
+    table = make_table(
         "nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers"
     )
     proofs = {(proof.task, proof.after): proof for proof in report.proofs}
@@ -130,13 +117,13 @@ def print_retention(study: RetentionResult) -> None:
         table.caption = f"the first {MOST_ROWS} of {len(report.changes)} pairs; --json has all"
     console.print(table)
     if report.is_proved:
-        console.print(Text("no earlier answer has changed in any bit, and none can", style="green"))
+        console.print("no earlier answer has changed in any bit, and none can", style="green")
     elif report.retention == "certified":
-        console.print(Text("a proof failed: an earlier answer has changed", style="red"))
+        console.print("a proof failed: an earlier answer has changed", style="red")
 
 
 def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
-    table = _table(
+    table = make_table(
         "Theorem 2", "distance", "λ_min", "t_A", "< √(λ(l_r+1))·dist", "printed: λ(l_r+1)·dist", "holds"
     )
     for number, row in enumerate(theorems[:MOST_ROWS]):
@@ -145,14 +132,7 @@ def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
         table.add_row(f"tasks {number + 1}, {number + 2}", *(f"{value:.4g}" for value in numbers), verdict)
     console.print(table)
     for reason in dict.fromkeys(reason for row in theorems for reason in row.reasons):
-        console.print(Padding(Text(reason), (0, 0, 0, 2)))
-
-
-def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left")
-    return table
+        console.print(Padding(reason, (0, 0, 0, 2)))
 
 
 def _size(part: dict[str, Any]) -> str:

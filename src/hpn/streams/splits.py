@@ -42,7 +42,7 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
     }
     parts = _split_groups(graph, groups, seed)
     _check(graph, tasks, parts)
-    return Split(parts[0], parts[1], parts[2])
+    return Split(*parts)
 
 
 def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int) -> Split:
@@ -70,7 +70,7 @@ def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int
                 f"{graph.name}: no {what} nodes arrive with step {int(count.argmin())}; "
                 "every time needs labelled nodes to train and to test"
             )
-    return Split(parts[0], parts[1], parts[2])
+    return Split(*parts)
 
 
 def _group(keys: np.ndarray) -> dict[int, np.ndarray]:

@@ -1,4 +1,4 @@
-"""A graph that arrives step by step, and the questions asked after each step.
+"""A graph that arrives step by step, and the queries after each step.
 
 A kind of stream is one file: a subclass of :class:`Stream` that states which node arrives with which step.
 Learners, runs, metrics and reports know nothing else of it.
@@ -53,7 +53,7 @@ class AnswerKey:
     """The right answers to a query, which learners never see.
 
     Args:
-        y: Class number of each node asked about.
+        y: Class number of each node of the query.
         step: The step that each of them arrived with.
     """
 
@@ -69,13 +69,13 @@ class Stream(ABC):
 
     Args:
         graph: Where the steps come from.
-        plan: The steps.
-        step_of: The step of each node, -1 for none ``[num_nodes]``.
-        split: Which nodes train, validate and test.
-        scenario: ``task`` or ``class``; carried by every step.
+        plan: The steps; by default made from the options.
+        scenario: ``task`` or ``class``; carried by every step. By default the first of ``scenarios``.
         edges: ``within`` (a step's view has its own nodes and the edges among them) or ``seen`` (also
-            all nodes of earlier steps and the edges to and among them).
+            all nodes of earlier steps and the edges to and among them). By default the first of
+            ``edge_modes``.
         seed: Draws seeded splits and the numbering of nodes in views.
+        options: Those of :meth:`make_plan`.
 
     Attributes:
         classes: Classes of each step.
@@ -88,31 +88,32 @@ class Stream(ABC):
     edge_modes: ClassVar[tuple[Edges, ...]]
     """Which edges may be in view, the default first."""
     has_tasks: ClassVar[bool]
-    """Whether every step has classes of its own, so that questions can name it."""
+    """Whether every step has classes of its own, so that queries can name it."""
     num_ahead: ClassVar[int] = 0
-    """Steps to come that are asked about after each step, unless more are requested."""
+    """Steps to come that are evaluated after each step, unless more are requested."""
 
     def __init__(
         self,
         graph: Graph,
-        plan: StreamPlan,
-        step_of: Tensor,
-        split: Split,
+        plan: StreamPlan | None = None,
         *,
-        scenario: Scenario,
-        edges: Edges,
-        seed: int,
+        scenario: Scenario | None = None,
+        edges: Edges | None = None,
+        seed: int = 0,
+        **options: Any,
     ) -> None:
-        self.plan, self.classes, self.left_out = plan, plan.classes, plan.left_out
-        self.scenario, self.edges, self.seed = scenario, edges, seed
-        self._graph, self._split, self._step_of = graph, split, step_of
-        self._cutter = ViewCutter(graph, step_of, len(plan.steps), edges=edges, seed=seed)
-        self._asked: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
+        self.plan = plan or self.make_plan(graph, **options)
+        self.classes, self.left_out = self.plan.classes, self.plan.left_out
+        self.scenario, self.edges = scenario or self.scenarios[0], edges or self.edge_modes[0]
+        self.seed, self._graph = seed, graph
+        self._step_of, self._split = self._assign_nodes()
+        self._cutter = ViewCutter(graph, self._step_of, len(self), edges=self.edges, seed=seed)
+        self._queried: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     @classmethod
-    @abstractmethod
     def make(cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int) -> Stream:
         """The stream of a plan."""
+        return cls(graph, plan, scenario=scenario, edges=edges, seed=seed)
 
     @classmethod
     @abstractmethod
@@ -122,6 +123,10 @@ class Stream(ABC):
         Raises:
             ConfigError: If an option cannot be used.
         """
+
+    @abstractmethod
+    def _assign_nodes(self) -> tuple[Tensor, Split]:
+        """The step of each node, -1 for none ``[num_nodes]``, and which nodes train, validate and test."""
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -149,7 +154,7 @@ class Stream(ABC):
     def query(
         self, *, step: int | None, after: int, evaluate: Evaluate, part: Part = "test"
     ) -> tuple[Query, AnswerKey]:
-        """A question about ``step`` (all steps so far if ``None``) after step ``after`` was learned.
+        """The query about ``step`` (all steps so far if ``None``) after step ``after`` was learned.
 
         ``oracle`` shows the graph as it stood when the task arrived and names it. ``global``
         and ``grouped`` show every node that has arrived by ``after``, and by ``step`` if that comes later.
@@ -162,20 +167,14 @@ class Stream(ABC):
             in_view = tuple(range(max(after, step or 0) + 1))
             classes = tuple(dict.fromkeys(c for seen in self.classes[: after + 1] for c in seen))
         view, nodes = self._cutter.view(in_view)
-        asked, key = self._ask(in_view, nodes, step, after, part)
-        query = Query(
-            graph=view,
-            nodes=asked,
-            classes=classes,
-            task=step if evaluate == "oracle" else None,
-            grouped=evaluate == "grouped",
-        )
-        return query, key
+        rows, key = self._select(in_view, nodes, step, after, part)
+        task = step if evaluate == "oracle" else None
+        return Query(view, rows, classes, task, grouped=evaluate == "grouped"), key
 
     def queries(
         self, *, after: int, evaluate: Evaluate, part: Part = "test", ahead: int = 0
     ) -> Iterator[tuple[Query, AnswerKey]]:
-        """All questions after step ``after``: about the steps so far, and about ``ahead`` steps to come."""
+        """All queries after step ``after``: about the steps so far, and about ``ahead`` steps to come."""
         so_far: list[int | None] = [None] if evaluate == "global" else list(range(after + 1))
         to_come = range(after + 1, min(after + ahead + 1, len(self)))
         for step in [*so_far, *to_come]:
@@ -212,17 +211,17 @@ class Stream(ABC):
     def _in_view(self, index: int) -> tuple[int, ...]:
         return (index,) if self.edges == "within" else tuple(range(index + 1))
 
-    def _ask(
+    def _select(
         self, in_view: tuple[int, ...], nodes: Tensor, step: int | None, after: int, part: Part
     ) -> tuple[Tensor, AnswerKey]:
-        """Whom to ask about in a view of ``nodes``, and the right answers; those of single steps are kept."""
-        if (in_view, part) in self._asked:
-            return self._asked[in_view, part]
+        """Rows to query in a view of ``nodes``, and the right answers; those of single steps are kept."""
+        if (in_view, part) in self._queried:
+            return self._queried[in_view, part]
         chosen = self._split.test[nodes] if part == "test" else self._split.val[nodes]
         if step is not None:
             chosen = chosen & (self._step_of[nodes] == step)
-        asked = torch.nonzero(chosen).flatten()
-        found = asked, AnswerKey(self._labels(nodes[asked], after), self._step_of[nodes[asked]])
-        if len(in_view) == 1:  # the step asked about is then the one in view, or none is named
-            self._asked[in_view, part] = found
+        rows = torch.nonzero(chosen).flatten()
+        found = rows, AnswerKey(self._labels(nodes[rows], after), self._step_of[nodes[rows]])
+        if len(in_view) == 1:  # the step of the query is then the one in view, or none is named
+            self._queried[in_view, part] = found
         return found

@@ -12,91 +12,15 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
-from hpn.streams.splits import split_nodes
+from hpn.streams.splits import Split, split_nodes
 from hpn.streams.stream import StepPlan, Stream, StreamPlan
 from hpn.streams.views import Classes, Edges, Scenario
 
+TaskList = str | Sequence[Sequence[int]] | None
 MIN_LABELLED = 3  # one node each to train, to validate and to test
 
 
-class TaskStream(Stream):
-    """Tasks cut from one graph: a step brings the nodes of some classes that no other step has.
-
-    Unlabelled nodes, and nodes of classes in no task, are in no view.
-
-    Args:
-        graph: Where the tasks come from.
-        tasks: Classes of each task, or a plan of them; see :func:`plan_tasks`.
-        classes_per_task: Classes per task, unless ``tasks`` lists them.
-        scenario: ``task`` or ``class``; carried by every step.
-        edges: ``within`` (a task's view has its own nodes and the edges among them) or ``seen`` (also
-            all nodes of earlier tasks and the edges to and among them).
-        seed: Draws seeded splits and the numbering of nodes in views.
-
-    Example:
-        >>> from hpn.datasets import load_dataset
-        >>> stream = TaskStream(load_dataset("digits"), seed=0)
-        >>> len(stream), stream.classes
-        (5, ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9)))
-        >>> step = stream.step(0)
-        >>> step.classes, len(step.train), len(step.val)
-        ((0, 1), 215, 72)
-        >>> query, key = stream.query(step=0, after=0, evaluate="oracle")
-        >>> query.task, len(query.nodes), hasattr(query, "y")
-        (0, 73, False)
-    """
-
-    kind: ClassVar[str] = "tasks"
-    scenarios: ClassVar[tuple[Scenario, ...]] = ("task", "class")
-    edge_modes: ClassVar[tuple[Edges, ...]] = ("within", "seen")
-    has_tasks: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        tasks: str | Sequence[Sequence[int]] | StreamPlan | None = None,
-        classes_per_task: int | None = None,
-        scenario: Scenario = "task",
-        edges: Edges = "within",
-        seed: int = 0,
-    ) -> None:
-        plan = tasks if isinstance(tasks, StreamPlan) else plan_tasks(graph, tasks, classes_per_task)
-        split = split_nodes(graph, plan.classes, seed)
-        step_of = _task_of_node(graph, plan.classes)
-        super().__init__(graph, plan, step_of, split, scenario=scenario, edges=edges, seed=seed)
-
-    @classmethod
-    def make(
-        cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int
-    ) -> TaskStream:
-        """The stream of a plan."""
-        return cls(graph, tasks=plan, scenario=scenario, edges=edges, seed=seed)
-
-    @classmethod
-    def make_plan(  # type: ignore[override]
-        cls,
-        graph: Graph,
-        *,
-        tasks: str | Sequence[Sequence[int]] | None = None,
-        classes_per_task: int | None = None,
-    ) -> StreamPlan:
-        """Group the classes of a graph into tasks; see :func:`plan_tasks`."""
-        return plan_tasks(graph, tasks, classes_per_task)
-
-
-def _task_of_node(graph: Graph, tasks: tuple[Classes, ...]) -> Tensor:
-    owner = torch.full((graph.num_classes + 1,), -1)  # the last entry serves the label −1
-    for index, task in enumerate(tasks):
-        owner[torch.tensor(task)] = index
-    return owner[graph.y]
-
-
-def plan_tasks(
-    graph: Graph,
-    tasks: str | Sequence[Sequence[int]] | None = None,
-    classes_per_task: int | None = None,
-) -> StreamPlan:
+def plan_tasks(graph: Graph, tasks: TaskList = None, classes_per_task: int | None = None) -> StreamPlan:
     """Group the classes of a graph into tasks.
 
     Args:
@@ -106,8 +30,8 @@ def plan_tasks(
             ``"shuffle"`` or ``"shuffle:SEED"``, a list such as ``"0,1;2,3"``, or the same as nested
             sequences. Class names may stand for numbers.
         classes_per_task: Classes in each task (default 2), unless ``tasks`` lists them. The last task
-            may be smaller; a class left on its own is left out, since a question with one possible
-            answer measures nothing. Ask for one-class tasks by ``classes_per_task=1`` or by a list.
+            may be smaller; a class left on its own is left out, since a query with one possible answer
+            measures nothing. Request one-class tasks by ``classes_per_task=1`` or by a list.
 
     Raises:
         ConfigError: If a class is unknown, listed twice, or has too few labelled nodes.
@@ -118,7 +42,8 @@ def plan_tasks(
     if order is None:
         if classes_per_task is not None:
             raise ConfigError("give either a task list or classes per task, not both")
-        plan = _parse(graph, tasks) if isinstance(tasks, str) else _nested(tasks or ())
+        listed = _parse(graph, tasks) if isinstance(tasks, str) else tasks or ()
+        plan = tuple(tuple(map(int, task)) for task in listed)
     else:
         size = classes_per_task or 2
         plan = tuple(tuple(order[at : at + size]) for at in range(0, len(order), size))
@@ -130,7 +55,7 @@ def plan_tasks(
     return StreamPlan(steps, tuple(c for c in range(graph.num_classes) if c not in used))
 
 
-def _class_order(graph: Graph, tasks: str | Sequence[Sequence[int]] | None) -> list[int] | None:
+def _class_order(graph: Graph, tasks: TaskList) -> list[int] | None:
     """Order of all eligible classes, or ``None`` if ``tasks`` lists the tasks themselves."""
     sizes = graph.class_sizes()
     eligible = graph.class_order
@@ -159,34 +84,26 @@ def _by_size(classes: Sequence[int], sizes: list[int]) -> list[int]:
     return sorted(classes, key=lambda label: (-sizes[label], label))
 
 
-def _nested(tasks: Sequence[Sequence[int]]) -> tuple[Classes, ...]:
-    return tuple(tuple(int(label) for label in task) for task in tasks)
-
-
-def _parse(graph: Graph, text: str) -> tuple[Classes, ...]:
+def _parse(graph: Graph, text: str) -> list[list[int]]:
     numbers = {name: label for label, name in enumerate(graph.class_names)}
-    plan = []
-    for part in text.split(";"):
-        words = [word.strip() for word in part.split(",")]
-        if not all(words):
+
+    def number(word: str) -> int:
+        # A number is a number even where a class is called like one, so that lists mean the same everywhere.
+        if re.fullmatch(r"\d+", word):
+            return int(word)
+        if word in numbers:
+            return numbers[word]
+        if not word:
             raise ConfigError(
                 f"tasks {text!r}: a task is empty or a comma is loose; "
                 "write classes as 0,1;2,3, or one of paper, size, shuffle, shuffle:SEED"
             )
-        plan.append(tuple(_class_number(word, numbers, graph) for word in words))
-    return tuple(plan)
+        raise ConfigError(
+            f"tasks: {graph.name} has no class {word!r}; {nearest(word, numbers)}"
+            f"classes are numbered 0 to {graph.num_classes - 1}"
+        )
 
-
-def _class_number(word: str, numbers: dict[str, int], graph: Graph) -> int:
-    # A number is a number even where a class is called like one, so that lists mean the same everywhere.
-    if re.fullmatch(r"\d+", word):
-        return int(word)
-    if word in numbers:
-        return numbers[word]
-    raise ConfigError(
-        f"tasks: {graph.name} has no class {word!r}; {nearest(word, numbers)}"
-        f"classes are numbered 0 to {graph.num_classes - 1}"
-    )
+    return [[number(word.strip()) for word in part.split(",")] for part in text.split(";")]
 
 
 def _check(graph: Graph, plan: tuple[Classes, ...]) -> None:
@@ -215,3 +132,47 @@ def _check(graph: Graph, plan: tuple[Classes, ...]) -> None:
                     f"{sizes[label]} labelled nodes, at least {MIN_LABELLED} are needed; "
                     "label more or leave it out with --tasks"
                 )
+
+
+class TaskStream(Stream):
+    """Tasks cut from one graph: a step brings the nodes of some classes that no other step has.
+
+    Unlabelled nodes, and nodes of classes in no task, are in no view.
+
+    Args:
+        graph: Where the tasks come from.
+        plan: The tasks; by default :func:`plan_tasks` makes them from ``tasks`` and ``classes_per_task``.
+        scenario: ``task`` or ``class``; carried by every step.
+        edges: ``within`` or ``seen``; see :class:`Stream`.
+        seed: Draws seeded splits and the numbering of nodes in views.
+
+    Example:
+        >>> from hpn.datasets import load_dataset
+        >>> stream = TaskStream(load_dataset("digits"), seed=0)
+        >>> len(stream), stream.classes
+        (5, ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9)))
+        >>> step = stream.step(0)
+        >>> step.classes, len(step.train), len(step.val)
+        ((0, 1), 215, 72)
+        >>> query, key = stream.query(step=0, after=0, evaluate="oracle")
+        >>> query.task, len(query.nodes), hasattr(query, "y")
+        (0, 73, False)
+    """
+
+    kind: ClassVar[str] = "tasks"
+    scenarios: ClassVar[tuple[Scenario, ...]] = ("task", "class")
+    edge_modes: ClassVar[tuple[Edges, ...]] = ("within", "seen")
+    has_tasks: ClassVar[bool] = True
+
+    @classmethod
+    def make_plan(  # type: ignore[override]
+        cls, graph: Graph, *, tasks: TaskList = None, classes_per_task: int | None = None
+    ) -> StreamPlan:
+        """Group the classes of a graph into tasks; see :func:`plan_tasks`."""
+        return plan_tasks(graph, tasks, classes_per_task)
+
+    def _assign_nodes(self) -> tuple[Tensor, Split]:
+        owner = torch.full((self._graph.num_classes + 1,), -1)  # the last entry serves the label −1
+        for index, task in enumerate(self.classes):
+            owner[torch.tensor(task)] = index
+        return owner[self._graph.y], split_nodes(self._graph, self.classes, self.seed)

@@ -10,7 +10,7 @@ from torch import Tensor
 from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
 from hpn.errors import ConfigError, DataError
-from hpn.streams.splits import split_nodes_by_time
+from hpn.streams.splits import Split, split_nodes_by_time
 from hpn.streams.stream import StepPlan, Stream, StreamPlan
 from hpn.streams.views import Edges, Scenario
 
@@ -19,10 +19,10 @@ class TimeStream(Stream):
     """Steps by the time at which nodes arrived; classes come again.
 
     A view holds the nodes up to its time and the edges among them; nothing later is in it. Unlabelled nodes
-    are in view, because they are part of the graph, but are neither learned from nor asked about. Where
-    classes change with time (``y_by_time``), a node is learned with the class that it had when it arrived,
-    and answers are judged by the class that it has when it is asked about. After each step, the nodes of the
-    next one are asked about before they are learned, among the classes seen so far.
+    are in view, because they are part of the graph, but are neither learned from nor evaluated. Where classes
+    change with time (``y_by_time``), a node is learned with the class that it had when it arrived, and
+    answers are judged by the class that it has at the time of the query. After each step, the nodes of the
+    next one are evaluated before they are learned, among the classes seen so far.
 
     Args:
         graph: A graph with ``node_time``.
@@ -49,25 +49,6 @@ class TimeStream(Stream):
     has_tasks: ClassVar[bool] = False
     num_ahead: ClassVar[int] = 1
 
-    def __init__(self, graph: Graph, *, plan: StreamPlan | None = None, seed: int = 0) -> None:
-        plan = plan or self.make_plan(graph)
-        _, step_of = _times(graph)
-        split = split_nodes_by_time(graph, step_of, first_labels(graph), seed)
-        super().__init__(graph, plan, step_of, split, scenario="class", edges="seen", seed=seed)
-
-    @classmethod
-    def make(
-        cls,
-        graph: Graph,
-        plan: StreamPlan,
-        *,
-        scenario: Scenario,  # noqa: ARG003  (there is one choice only)
-        edges: Edges,  # noqa: ARG003
-        seed: int,
-    ) -> TimeStream:
-        """The stream of a plan."""
-        return cls(graph, plan=plan, seed=seed)
-
     @classmethod
     def make_plan(cls, graph: Graph) -> StreamPlan:  # type: ignore[override]
         """One step per time.
@@ -90,6 +71,10 @@ class TimeStream(Stream):
                 )
         names = (f"time {time}" for time in times.tolist())
         return StreamPlan(tuple(map(StepPlan, names, classes)))
+
+    def _assign_nodes(self) -> tuple[Tensor, Split]:
+        _, step_of = _times(self._graph)
+        return step_of, split_nodes_by_time(self._graph, step_of, first_labels(self._graph), self.seed)
 
     def _labels(self, nodes: Tensor, after: int) -> Tensor:
         labels = self._graph.y_by_time
