@@ -297,3 +297,14 @@ def test_what_has_no_result_is_skipped_with_a_line(make_run, tmp_path):
         f"{tmp_path}/other is not a run, comparison or tuning folder; skipped",
         f"{tmp_path}/notes.txt is not a result; skipped",
     ]
+
+
+def test_a_damaged_result_is_skipped_with_its_reason(make_run, tmp_path):
+    good, bad = make_run("good"), make_run("bad")
+    (bad / "result.json").write_text("{")
+    lines = []
+    found = find_results([bad, good], lines.append)
+    assert len(found.runs) == 1
+    assert len(lines) == 1
+    assert "bad/result.json is not a JSON result" in lines[0]
+    assert lines[0].endswith("skipped")

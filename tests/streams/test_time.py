@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpn.datasets import Graph, Masks
+from hpn.datasets import Graph, Masks, load_dataset
 from hpn.errors import ConfigError, DataError
-from hpn.streams import Query, Step, TimeStream
+from hpn.streams import Query, Step, TimeStream, cutting
 
 Trace = Any
 FIRST = 1000
@@ -136,3 +136,23 @@ def test_given_masks_are_kept_and_classes_without_training_nodes_are_not_promise
 def test_times_that_give_no_stream(changes: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         TimeStream(small(**changes))
+
+
+def test_views_hold_no_features_of_later_nodes_however_large_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cutting, "COPIED", 0)
+    stream = TimeStream(load_dataset("synthetic", num_times=3))
+    for view in (stream.step(0).graph, stream.query(step=1, after=0, evaluate="global")[0].graph):
+        assert isinstance(view.features, torch.Tensor)
+        assert view.features.untyped_storage().nbytes() == view.features.nbytes
+
+
+def test_steps_are_described_by_what_arrives_with_them() -> None:
+    graph = load_dataset("synthetic", num_times=3)
+    steps = TimeStream(graph).describe()["tasks"]
+    for index, step in enumerate(steps):
+        arrived = graph.y[graph.node_time == torch.unique(graph.node_time)[index]]
+        assert {one["id"]: one["size"] for one in step["classes"]} == {
+            int(label): int((arrived == label).sum()) for label in torch.unique(arrived)
+        }

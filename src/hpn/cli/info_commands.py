@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def _print_methods(described: dict[str, dict[str, Any]]) -> None:
         pairs = {key: f"{key}={value}" for key, value in entry["params"].items()}
         width = max(map(len, pairs.values()))
         for key, pair in pairs.items():
-            typer.echo(f"    --set {pair:<{width}}  {entry['meanings'][key].partition('. ')[0].rstrip('.')}")
+            typer.echo(f"    --set {pair:<{width}}  {_first_sentence(entry['meanings'][key])}")
 
 
 @datasets_app.callback(invoke_without_command=True)
@@ -105,3 +106,7 @@ def datasets_info(
     graph = load_dataset(name, data_root=data_root, **read_settings(set_, "data."))
     stream = TaskStream(graph, tasks=tasks, classes_per_task=classes_per_task, seed=seed)
     output.report({**describe_graph(graph), **stream.describe()}, print_dataset)
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<!Eq)\. ", text)[0].rstrip(".")

@@ -38,6 +38,7 @@ DataSettings = Annotated[list[str] | None, Option("--set", metavar="data.KEY=VAL
 DataRoot = Annotated[
     Path | None, Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR")
 ]
+EvaluateAhead = Annotated[bool, Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")]
 Runs = Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")]
 Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 

@@ -13,6 +13,7 @@ from hpn.cli.app import app, fail
 from hpn.cli.options import (
     Backbone,
     Dataset,
+    EvaluateAhead,
     Fresh,
     Method,
     Place,
@@ -43,9 +44,7 @@ def run(
     no_recipe: Annotated[
         bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
     ] = False,
-    evaluate_ahead: Annotated[
-        bool, Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")
-    ] = False,
+    evaluate_ahead: EvaluateAhead = False,
     reference: Annotated[
         Path | None, Option(metavar="DIR", help="A finished run, such as joint training, for intransigence.")
     ] = None,
@@ -99,13 +98,14 @@ def compare(
     *,
     methods: Annotated[
         list[str] | None,
-        Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat."),
+        Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat; MODULE:CLASS."),
     ] = None,
     backbones: Annotated[str, Option(metavar="NAMES", help="For methods that have one.")] = "gcn,gat,gin",
     seeds: Seeds,
     set_: Annotated[
         list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")
     ] = None,
+    evaluate_ahead: EvaluateAhead = False,
     no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
     runs: Runs = Path("runs"),
     out: Annotated[Path | None, Option(metavar="DIR", help="Where the tables go.")] = None,
@@ -131,6 +131,7 @@ def compare(
             seeds=seeds.choose(),
             settings=read_settings(set_),
             use_recipes=not no_recipe,
+            evaluate_ahead=evaluate_ahead,
             runs=runs,
             out=out,
             fresh=fresh,

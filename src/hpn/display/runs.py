@@ -60,6 +60,13 @@ def print_result(result: RunResult) -> None:
     console.print(table)
     if not result.is_trivial:
         console.print(_matrix_table(result))
+        if result.trivial_steps:
+            listed = ", ".join(str(step + 1) for step in result.trivial_steps)
+            console.print(
+                f"{step_noun(result)} {listed}: a single class to choose from, so 100 % when it is learned"
+            )
+    if result.left_out:
+        console.print(f"in no task: {', '.join(result.left_out)}", style="dim")
     _print_leak(console, result)
     console.print(f"run folder: {result.out}", style="dim")
 
@@ -82,8 +89,15 @@ def print_comparison(comparison: Comparison) -> None:
     _print_leak(console, comparison)
     for line in failures(comparison):
         console.print(line, style="red")
+    if not compared_metrics(comparison) and any(row.error is None for row in comparison.rows):
+        console.print(NOT_MEASURED, style="bold")
+    heads = {column.head for column in columns}
     for metric in compared_metrics(comparison):
-        console.print(metric.title, style="dim")
+        if metric.label in heads:
+            console.print(metric.describe(step_noun(comparison)), style="dim")
+    left_out = [column.head for column in table_columns(comparison) if column not in columns]
+    if left_out:
+        console.print(f"left out for the width of the terminal: {', '.join(left_out)}", style="dim")
     console.print(paper_note(comparison), style="dim")
     console.print(f"comparison.md, .html, .csv and .json in {comparison.out}", style="dim")
 
@@ -188,6 +202,8 @@ def _open_for(result: RunResult | Comparison | TuneResult, width: int = 120) -> 
     method, backbone = getattr(result, "method", None), getattr(result, "backbone", None)
     title = " ".join(filter(None, (method, backbone, "on" if method else None, result.dataset)))
     protocol = f"{result.scenario}-incremental, {result.edges} edges, {result.evaluate} evaluation"
+    stream = getattr(result, "stream", "tasks")
+    protocol += "" if stream == "tasks" else f", stream by {stream}"
     return open_console(title, f"· {protocol} · seeds {','.join(map(str, result.seeds))}", width=width)
 
 
@@ -197,7 +213,8 @@ def _add_metrics(table: Table, result: RunResult, part: str = "", paper: Publish
         value = f"{metric_text(metric, metric_of(result, metric))} {metric.unit}"
         if published := getattr(paper, metric.name, None):
             value += f"  (paper {metric_text(metric, published)} {metric.unit})"
-        table.add_row(part + metric.title, value, style="bold" if metric.name == "am" else "")
+        title = part + metric.describe(step_noun(result))
+        table.add_row(title, value, style="bold" if metric.name == "am" else "")
 
 
 def _print_leak(console: Console, result: RunResult | Comparison) -> None:

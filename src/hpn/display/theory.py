@@ -11,7 +11,7 @@ from rich.padding import Padding
 from hpn.display.tables import make_table, open_console
 from hpn.report.format import count
 from hpn.report.wording import plural
-from hpn.theory.memory import describe_bound
+from hpn.theory.memory import NO_BOUND, describe_bound
 
 if TYPE_CHECKING:
     from hpn.experiment.bound_check import BoundCheck
@@ -60,7 +60,10 @@ def print_choices(chosen: dict[str, Any]) -> None:
     counted = "prototypes and extractors" if features else "prototypes; --features F counts extractors too"
     console.print(f"{num} extractors of each kind; {counted}", style="dim")
     console.print("one code: as hpn keeps the atomic prototypes of all extractors", style="dim")
-    console.print("validation nodes decide which learns best: hpn run DATASET --set dim=D", style="dim")
+    console.print(
+        "validation nodes decide which learns best: hpn run DATASET --set preset=paper --set dim=D",
+        style="dim",
+    )
 
 
 def print_check(check: BoundCheck) -> None:
@@ -136,4 +139,6 @@ def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
 
 
 def _size(part: dict[str, Any]) -> str:
+    if part["bytes"] >= NO_BOUND:
+        return describe_bound(NO_BOUND)
     return f"{describe_bound(part['parameters'])} numbers, {describe_bound(part['bytes'])} bytes"

@@ -84,7 +84,11 @@ class Metric:
     @property
     def title(self) -> str:
         """The label, and what it means."""
-        return f"{self.label} ({self.definition})"
+        return self.describe()
+
+    def describe(self, noun: str = "task") -> str:
+        """The label, and what it means; ``noun`` is what the stream calls its steps."""
+        return f"{self.label} ({self.definition.replace('task', noun)})"
 
     def __call__(self, measured: Measured | Matrix) -> float | None:
         """The metric of one seed, or of a bare accuracy matrix."""

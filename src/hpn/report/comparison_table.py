@@ -9,7 +9,7 @@ from hpn.experiment.compare.result import Comparison, ComparisonRow
 from hpn.experiment.published import Spread
 from hpn.metrics import METRICS, Metric
 from hpn.report.format import MISSING, count, decimal, metric_text, quantity
-from hpn.report.results import best_value, method_name
+from hpn.report.results import best_value, method_name, step_noun
 
 PARAMETERS_REMARK = (
     "The paper’s amounts are those of its table of final parameters on OGB-Products, printed beside ours for "
@@ -95,7 +95,7 @@ def _seconds(row: ComparisonRow) -> str:
 def table_notes(comparison: Comparison) -> list[str]:
     """The notes below the table."""
     notes = [
-        "; ".join(metric.title for metric in compared_metrics(comparison)),
+        "; ".join(metric.describe(step_noun(comparison)) for metric in compared_metrics(comparison)),
         "Seconds to fit and to answer, the mean over seeds; what ran at the same time shared the machine.",
     ]
     if any(column.best for column in table_columns(comparison)):

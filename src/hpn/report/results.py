@@ -47,29 +47,38 @@ def find_results(paths: Iterable[Path], on_skip: Callable[[str], object]) -> Fou
 
     Args:
         paths: Folders, or the JSON files in them; one named twice counts once.
-        on_skip: Receives one line about each folder that has no result.
+        on_skip: Receives one line about each folder that has no result, or a damaged one.
 
     Raises:
-        DataError: If a path does not exist, or a file is damaged.
+        DataError: If a path does not exist.
     """
     found = Found()
     for path in paths:
-        folder = path.parent if path.name == FILE_NAME else path
-        finals = [file.parent for file in sorted(path.glob(f"final-*/{RESULT}"))]
-        if (folder / FILE_NAME).is_file():
-            _add_comparison(found, folder, on_skip)
-        elif finals:
-            for final in finals:
-                found.add_run(final)
-        elif path.is_dir() and not (path / RESULT).exists():
-            why = f"has not finished ({RESULT} is missing); run its command again"
-            is_run = (path / CONFIG).exists()
-            on_skip(f"{path} {why if is_run else 'is not a run, comparison or tuning folder'}; skipped")
-        elif path.is_file() and path.suffix != ".json":
-            on_skip(f"{path} is not a result; skipped")
-        else:
-            found.add_run(path)
+        if not path.exists():
+            raise DataError(f"{path} does not exist; name the folder of a run, comparison or search")
+        try:
+            _add(found, path, on_skip)
+        except DataError as error:
+            on_skip(f"{error}; skipped")
     return found
+
+
+def _add(found: Found, path: Path, on_skip: Callable[[str], object]) -> None:
+    folder = path.parent if path.name == FILE_NAME else path
+    finals = [file.parent for file in sorted(path.glob(f"final-*/{RESULT}"))]
+    if (folder / FILE_NAME).is_file():
+        _add_comparison(found, folder, on_skip)
+    elif finals:
+        for final in finals:
+            found.add_run(final)
+    elif path.is_dir() and not (path / RESULT).exists():
+        why = f"has not finished ({RESULT} is missing); run its command again"
+        is_run = (path / CONFIG).exists()
+        on_skip(f"{path} {why if is_run else 'is not a run, comparison or tuning folder'}; skipped")
+    elif path.is_file() and path.suffix != ".json":
+        on_skip(f"{path} is not a result; skipped")
+    else:
+        found.add_run(path)
 
 
 def _add_comparison(found: Found, folder: Path, on_skip: Callable[[str], object]) -> None:

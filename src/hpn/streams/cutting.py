@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.datasets.sparse import is_sparse, select_rows
+from hpn.datasets.store.read import FILE
 from hpn.streams.views import Edges, FeatureRows, GraphView
 
 COPIED = 1 << 22
@@ -29,10 +31,14 @@ class ViewCutter:
         num_steps: How many steps there are.
         edges: ``within`` for edges within a step only, ``seen`` for all among the nodes of a view.
         seed: Draws the order of nodes in views, and their ids.
+        copies: Whether views of features in memory are always copies, which hold nothing else.
     """
 
-    def __init__(self, graph: Graph, step_of: Tensor, num_steps: int, *, edges: Edges, seed: int) -> None:
+    def __init__(
+        self, graph: Graph, step_of: Tensor, num_steps: int, *, edges: Edges, seed: int, copies: bool = False
+    ) -> None:
         self._graph, self._step_of, self._edges = graph, step_of, edges
+        self._most_copied = math.inf if copies and getattr(graph.x, FILE, None) is None else COPIED
         generator = torch.Generator().manual_seed(seed)
         self._rank = torch.randperm(graph.num_nodes, generator=generator)
         by_rank = torch.empty_like(self._rank).scatter_(0, self._rank, torch.arange(len(self._rank)))
@@ -65,7 +71,7 @@ class ViewCutter:
             x = select_rows(self._graph.x, nodes)
         else:
             x = FeatureRows(self._graph.x, nodes)
-            x = x.take() if len(nodes) * self._graph.num_features <= COPIED else x
+            x = x.take() if len(nodes) * self._graph.num_features <= self._most_copied else x
         return GraphView.compressed(x, indptr, indices, self._ids[nodes]), nodes
 
     def _merge(self, steps: tuple[int, ...]) -> Tensor:

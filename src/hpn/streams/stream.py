@@ -7,7 +7,7 @@ Learners, runs, metrics and reports know nothing else of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -89,6 +89,8 @@ class Stream(ABC):
     """Which edges may be in view, the default first."""
     has_tasks: ClassVar[bool]
     """Whether every step has classes of its own, so that queries can name it."""
+    copies_views: ClassVar[bool] = False
+    """Whether views of features in memory are copies, however large they are."""
     num_ahead: ClassVar[int] = 0
     """Steps to come that are evaluated after each step, unless more are requested."""
 
@@ -107,7 +109,9 @@ class Stream(ABC):
         self.scenario, self.edges = scenario or self.scenarios[0], edges or self.edge_modes[0]
         self.seed, self._graph = seed, graph
         self._step_of, self._split = self._assign_nodes()
-        self._cutter = ViewCutter(graph, self._step_of, len(self), edges=self.edges, seed=seed)
+        self._cutter = ViewCutter(
+            graph, self._step_of, len(self), edges=self.edges, seed=seed, copies=self.copies_views
+        )
         self._queried: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     @classmethod
@@ -182,19 +186,21 @@ class Stream(ABC):
 
     def describe(self) -> dict[str, Any]:
         """The steps as plain data: classes, sizes and splits, and the classes in no step."""
-        sizes, names = self._graph.class_sizes(), self._graph.class_names
+        names = self._graph.class_names
 
-        def classes(labels: Classes) -> list[dict[str, Any]]:
+        def classes(labels: Classes, sizes: Sequence[int]) -> list[dict[str, Any]]:
             return [{"id": c, "name": names[c], "size": sizes[c]} for c in labels]
 
         steps = []
         for index, labels in enumerate(self.classes):
             step, own = self.step(index), self._step_of == index
+            arrived = self._labels(torch.nonzero(own).flatten(), index)
+            sizes = torch.bincount(arrived[arrived >= 0], minlength=len(names)).tolist()
             steps.append(
                 {
                     "index": index,
                     "name": self.plan.steps[index].name,
-                    "classes": classes(labels),
+                    "classes": classes(labels, sizes),
                     "nodes": step.graph.num_nodes,
                     "edges": step.graph.num_edges,
                     "train": len(step.train),
@@ -202,7 +208,7 @@ class Stream(ABC):
                     "test": int((self._split.test & own).sum()),
                 }
             )
-        return {"tasks": steps, "left_out": classes(self.left_out)}
+        return {"tasks": steps, "left_out": classes(self.left_out, self._graph.class_sizes())}
 
     def _labels(self, nodes: Tensor, after: int) -> Tensor:
         """Class numbers of nodes of the graph, as they are known after a step."""

@@ -47,6 +47,7 @@ class TimeStream(Stream):
     scenarios: ClassVar[tuple[Scenario, ...]] = ("class",)
     edge_modes: ClassVar[tuple[Edges, ...]] = ("seen",)
     has_tasks: ClassVar[bool] = False
+    copies_views: ClassVar[bool] = True
     num_ahead: ClassVar[int] = 1
 
     @classmethod
@@ -96,7 +97,8 @@ def _times(graph: Graph) -> tuple[Tensor, Tensor]:
     """The distinct times, in order, and which of them is that of each node."""
     if graph.node_time is None:
         raise ConfigError(
-            f"{graph.name} has no times; --stream time needs node_time, a whole number per node, in the data"
+            f"{graph.name} has no times; --stream time needs node_time, a whole number per node, in the data "
+            "(of tables, name the column with --set data.time=COLUMN)"
         )
     times, step_of = torch.unique(graph.node_time, return_inverse=True)
     return times, step_of

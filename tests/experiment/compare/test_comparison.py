@@ -352,3 +352,13 @@ def test_a_stream_by_time_leaves_out_methods_that_need_tasks(
     with pytest.raises(ConfigError, match="unknown stream 'tme'; did you mean 'time'"):
         quick(tmp_path / "runs", stream="tme")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_learner_of_ones_own_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_means.py").write_text("from hpn.learners import NCM\nclass Mine(NCM):\n    '''Mine.'''\n")
+    table = quick(tmp_path / "runs", methods="my_means:Mine,ncm", settings=None)
+    assert [row.method for row in table.rows] == ["ncm", "my_means:Mine"]
+    assert table.rows[0].metrics == table.rows[1].metrics
+    with pytest.raises(ConfigError, match="unknown method 'my_mean'"):
+        quick(tmp_path / "runs", methods="my_mean", settings=None)

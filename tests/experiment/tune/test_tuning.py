@@ -338,3 +338,9 @@ def test_a_trial_computes_on_the_chosen_device(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(NCM, "_learn", spy)
     quick(tmp_path, trials=1, seeds=1, final_seeds=1, device="auto")
     assert set(told) == {"cpu"}
+
+
+def test_a_single_class_to_choose_from_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a single class to choose from"):
+        quick(tmp_path / "a", tasks="0;1")
+    assert not (tmp_path / "a").exists()

@@ -50,8 +50,8 @@ def choose_cells(
     """Write out a choice of methods, in the order of the paper's table; other methods come last.
 
     Args:
-        methods: ``all``, or names of learners, each as it is (every backbone) or as ``name:backbone``;
-            a string may hold several, with commas.
+        methods: ``all``, or names of learners, each as it is (every backbone) or as ``name:backbone``, or
+            ``MODULE:CLASS`` for one of your own; a string may hold several, with commas.
         backbones: Backbones of the methods that have one and are given without.
         stream: The kind of stream; ``all`` leaves out methods that cannot learn it.
 
@@ -68,8 +68,9 @@ def choose_cells(
     usual, cells = _words(backbones), set()
     for name in names:
         method, colon, backbone = name.partition(":")
-        _check("method", method, LEARNERS)
-        if "backbone" not in declared_params(LEARNERS[method]):
+        if method not in LEARNERS:
+            method, colon, backbone = name, "", ""
+        if "backbone" not in declared_params(LEARNERS.get(method) or find_learner(method)[1]):
             if colon:
                 raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
             cells.add(Cell(method, None))
@@ -81,7 +82,7 @@ def choose_cells(
         raise ConfigError("no method given; name one or more, or all")
     for backbone in [*usual, *(cell.backbone for cell in cells if cell.backbone is not None)]:
         _check("backbone", backbone, BACKBONES)
-    order = [*ORDER, *sorted(set(LEARNERS) - set(ORDER))]
+    order = [*ORDER, *sorted({cell.method for cell in cells} - set(ORDER))]
     return sorted(cells, key=lambda one: (order.index(one.method), [None, *BACKBONES].index(one.backbone)))
 
 

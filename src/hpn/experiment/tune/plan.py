@@ -70,7 +70,8 @@ class TunePlan:
     def default_folder(self) -> Path:
         """Where the search goes unless told: ``runs/tune-DATASET-METHOD-…-HASH``."""
         digest = hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
-        parts = ["tune", Path(self.config.dataset).stem, self.config.method, self.config.backbone, digest[:8]]
+        method = self.config.method.replace(":", ".")
+        parts = ["tune", Path(self.config.dataset).stem, method, self.config.backbone, digest[:8]]
         return Path("runs") / "-".join(part for part in parts if part)
 
     def command(self, trials: int, final_seeds: int) -> str:
@@ -101,6 +102,9 @@ def make_plan(
             learner(**{**config.params, name: choice.values[0]})
         except ConfigError as error:
             raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
+    is_single = all(len(task) == 1 for task in config.tasks) if config.evaluate == "oracle" else False
+    if is_single or len({label for task in config.tasks for label in task}) == 1:
+        raise ConfigError("there is a single class to choose from, so there is nothing to tune by")
     stream = config.make_stream(graph, 0)
     counts = [len(stream.step(index).val) for index in range(len(stream))]
     if 0 in counts:
