@@ -1,4 +1,4 @@
-"""What theory says, in a terminal: bounds, choices, checks and retention."""
+"""Results of the theory in a terminal: bounds, choices, checks and retention."""
 
 from __future__ import annotations
 

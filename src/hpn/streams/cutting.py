@@ -42,7 +42,9 @@ class ViewCutter:
         generator = torch.Generator().manual_seed(seed)
         self._rank = torch.randperm(graph.num_nodes, generator=generator)
         by_rank = torch.empty_like(self._rank).scatter_(0, self._rank, torch.arange(len(self._rank)))
-        self._nodes = _nodes_of_steps(step_of, by_rank, num_steps)
+        owner = step_of[by_rank]
+        sizes = torch.bincount(owner + 1, minlength=num_steps + 1).tolist()  # the first are in no step
+        self._nodes = torch.split(by_rank[torch.argsort(owner, stable=True)], sizes)[1:]
         self._index_type = np.int32 if graph.num_nodes < 2**31 else np.int64
         self._ids = torch.randint(2**62, self._rank.shape, generator=generator)
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
@@ -64,7 +66,10 @@ class ViewCutter:
 
     def _cut(self, steps: tuple[int, ...]) -> tuple[GraphView, Tensor]:
         """An index set of a large graph: which nodes, and the edges among them; of a small one, a copy."""
-        nodes = self._nodes[steps[0]] if len(steps) == 1 else self._merge(steps)
+        nodes = self._nodes[steps[0]]
+        if len(steps) > 1:
+            nodes = torch.cat([self._nodes[step] for step in steps])
+            nodes = nodes[torch.argsort(self._rank[nodes])]
         indptr, indices = self._edges_among(nodes, are_mixed=len(steps) > 1)
         x: Tensor | FeatureRows
         if is_sparse(self._graph.x):
@@ -73,10 +78,6 @@ class ViewCutter:
             x = FeatureRows(self._graph.x, nodes)
             x = x.take() if len(nodes) * self._graph.num_features <= self._most_copied else x
         return GraphView.compressed(x, indptr, indices, self._ids[nodes]), nodes
-
-    def _merge(self, steps: tuple[int, ...]) -> Tensor:
-        nodes = torch.cat([self._nodes[step] for step in steps])
-        return nodes[torch.argsort(self._rank[nodes])]
 
     def _edges_among(self, nodes: Tensor, *, are_mixed: bool) -> tuple[Tensor, Tensor]:
         """The edges among some nodes that the stream allows, compressed; nodes by their position."""
@@ -108,14 +109,6 @@ class ViewCutter:
         indices = np.concatenate([part for _, part in found])
         ends = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
         return torch.from_numpy(ends), torch.from_numpy(indices)
-
-
-def _nodes_of_steps(step_of: Tensor, by_rank: Tensor, num_steps: int) -> list[Tensor]:
-    """The nodes of each step, in the order of the stream."""
-    owner = step_of[by_rank]
-    order = torch.argsort(owner, stable=True)
-    sizes = torch.bincount(owner + 1, minlength=num_steps + 1)  # the first are in no step
-    return list(torch.split(by_rank[order], sizes.tolist())[1:])
 
 
 def _take(values: Tensor, at: np.ndarray) -> np.ndarray:

@@ -37,12 +37,10 @@ def split_nodes(graph: Graph, tasks: tuple[Classes, ...], seed: int) -> Split:
         DataError: If a class has no training nodes or a task no test nodes.
     """
     by_class = _group(graph.y.numpy())
-    groups: dict[tuple[int, ...], np.ndarray] = {
-        (label,): by_class[label] for task in tasks for label in task if label in by_class
-    }
-    parts = _split_groups(graph, groups, seed)
-    _check(graph, tasks, parts)
-    return Split(*parts)
+    labels = (label for task in tasks for label in task if label in by_class)
+    split = _split_groups(graph, {(label,): by_class[label] for label in labels}, seed)
+    _check(graph, tasks, split)
+    return split
 
 
 def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int) -> Split:
@@ -61,16 +59,18 @@ def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int
         DataError: If a step has no training or no test nodes.
     """
     key = torch.where(labels >= 0, step_of * graph.num_classes + labels, -1)
-    groups = {divmod(group, graph.num_classes): nodes for group, nodes in _group(key.numpy()).items()}
-    parts = _split_groups(graph, {(label, step): nodes for (step, label), nodes in groups.items()}, seed)
-    for part, what in ((0, "training"), (2, "test")):
-        count = torch.bincount(step_of[parts[part]], minlength=int(step_of.max()) + 1)
+    num = graph.num_classes
+    split = _split_groups(
+        graph, {(at % num, at // num): own for at, own in _group(key.numpy()).items()}, seed
+    )
+    for part, what in ((split.train, "training"), (split.test, "test")):
+        count = torch.bincount(step_of[part], minlength=int(step_of.max()) + 1)
         if bool((count == 0).any()):
             raise DataError(
                 f"{graph.name}: no {what} nodes arrive with step {int(count.argmin())}; "
                 "every time needs labelled nodes to train and to test"
             )
-    return Split(*parts)
+    return split
 
 
 def _group(keys: np.ndarray) -> dict[int, np.ndarray]:
@@ -82,7 +82,7 @@ def _group(keys: np.ndarray) -> dict[int, np.ndarray]:
     return groups
 
 
-def _split_groups(graph: Graph, groups: Mapping[tuple[int, ...], np.ndarray], seed: int) -> Tensor:
+def _split_groups(graph: Graph, groups: Mapping[tuple[int, ...], np.ndarray], seed: int) -> Split:
     """Split each group of nodes by the graph's own rule; seeds of the groups are their keys."""
     parts = torch.zeros(3, graph.num_nodes, dtype=torch.bool)
     for key, members in groups.items():
@@ -98,7 +98,7 @@ def _split_groups(graph: Graph, groups: Mapping[tuple[int, ...], np.ndarray], se
         ordered = rng.permutation(members) if graph.split_rule == "seeded" else members
         for part, chosen in zip(parts, np.split(ordered, _cuts(len(ordered))), strict=True):
             part[chosen] = True
-    return parts
+    return Split(*parts)
 
 
 def _cuts(count: int) -> tuple[int, int]:
@@ -109,9 +109,9 @@ def _cuts(count: int) -> tuple[int, int]:
     return first, min(max(int((TRAIN + VAL) * count), first + 1), count - 1)
 
 
-def _check(graph: Graph, tasks: tuple[Classes, ...], parts: Tensor) -> None:
+def _check(graph: Graph, tasks: tuple[Classes, ...], split: Split) -> None:
     num_train, num_test = (
-        np.bincount(graph.y[part].numpy(), minlength=graph.num_classes) for part in (parts[0], parts[2])
+        np.bincount(graph.y[part].numpy(), minlength=graph.num_classes) for part in (split.train, split.test)
     )
     for index, task in enumerate(tasks):
         for label in task:

@@ -1,9 +1,9 @@
 """What a learner may see, as types: a step while fitting, a query while answering.
 
-Nodes are numbered anew in every view, in an order drawn once for the stream, so that a number tells nothing
-about a node's class, split or arrival. A view of a small graph is a copy and refers to nothing else. Features
-of a large one stay where they are, in memory or on disk, and :class:`FeatureRows` hands out those of the
-nodes in view.
+Nodes are numbered anew in every view, in an order drawn once for the stream, so that a number carries no
+information about a node's class, split or arrival. A view of a small graph is a copy and refers to nothing
+else. Features of a large one stay where they are, in memory or on disk, and :class:`FeatureRows` hands out
+those of the nodes in view.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ class GraphView:
 
     @property
     def x(self) -> Tensor:
-        """All features; of a large graph made anew whenever asked for, so :meth:`take` what is needed."""
+        """All features; of a large graph made anew on every access, so :meth:`take` what is needed."""
         return self.take()
 
     @property
     def edge_index(self) -> Tensor:
-        """The edges as pairs, sorted; made anew whenever asked for."""
+        """The edges as pairs, sorted; made anew on every access."""
         nodes = torch.arange(self.num_nodes, device=self.indptr.device)
         source = torch.repeat_interleave(nodes, self.indptr.diff())
         return torch.stack([source, self.indices.long()])
@@ -126,7 +126,7 @@ class GraphView:
 
     @property
     def num_features(self) -> int:
-        """Number of features a node has."""
+        """Number of features per node."""
         return self.features.shape[1]
 
     @property
@@ -183,7 +183,7 @@ class Step:
     Args:
         index: Position in the stream.
         classes: Classes of the nodes to learn from.
-        scenario: ``task`` (questions name the task, one head is shared by all) or ``class`` (a head that
+        scenario: ``task`` (queries name the task, one head is shared by all) or ``class`` (a head that
             grows with the classes).
         graph: Nodes and edges in view.
         train: Training nodes, as rows of ``graph``.
@@ -214,7 +214,7 @@ class Query:
 
     Args:
         graph: Nodes and edges in view.
-        nodes: Nodes asked about, as rows of ``graph``, in random order.
+        nodes: Nodes to classify, as rows of ``graph``, in random order.
         classes: Classes the answer must come from: the task's if it is given, else all seen.
         task: Index of the task in ``oracle`` evaluation, ``None`` otherwise.
         grouped: Whether the nodes are known to be of one, unnamed, task.
