@@ -115,11 +115,6 @@ class Stream(ABC):
         self._queried: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     @classmethod
-    def make(cls, graph: Graph, plan: StreamPlan, *, scenario: Scenario, edges: Edges, seed: int) -> Stream:
-        """The stream of a plan."""
-        return cls(graph, plan, scenario=scenario, edges=edges, seed=seed)
-
-    @classmethod
     @abstractmethod
     def make_plan(cls, graph: Graph, **options: Any) -> StreamPlan:
         """Group the nodes of a graph into steps; the keyword arguments are the options of the kind.

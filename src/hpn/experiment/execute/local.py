@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -23,6 +24,8 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from hpn.experiment.execute.jobs import Executor, JobEnd, run_job
 from hpn.experiment.run.runner import Job
 
+NO_REMARKS = "ignore:resource_tracker:UserWarning"
+"""For the processes that clean up what killed workers held: they would mention it."""
 POLL = 0.2
 """Seconds between two looks of a worker at whether its parent lives."""
 
@@ -137,8 +140,12 @@ def _without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    for tracker in (resource_tracker, loky_tracker):
-        tracker.ensure_running()  # or the first start does it, and unblocks signals again
+    sys.warnoptions.append(NO_REMARKS)
+    try:
+        for tracker in (resource_tracker, loky_tracker):
+            tracker.ensure_running()  # or the first start does it, and unblocks signals again
+    finally:
+        sys.warnoptions.remove(NO_REMARKS)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -116,7 +116,7 @@ class RunConfig:
     def make_stream(self, graph: Graph, seed: int) -> Stream:
         """The stream of one seed."""
         kind = STREAMS[self.stream]
-        return kind.make(graph, self.plan, scenario=self.scenario, edges=self.edges, seed=seed)
+        return kind(graph, self.plan, scenario=self.scenario, edges=self.edges, seed=seed)
 
     def with_params(self, settings: Mapping[str, Any]) -> RunConfig:
         """The same run with some hyper-parameters changed, which must be in range."""
