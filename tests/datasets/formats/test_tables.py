@@ -294,7 +294,7 @@ def test_times(tmp_path, write_tables, read, values, expected):
         ("", "when", "line 4, column 'when': is empty; give every node"),
         ("2024-01-31", "when", "line 4, column 'when': '2024-01-31' is no time"),
         ("3", "wen", "has no column 'wen' for the time; did you mean 'when'?"),
-        ("3", "id", "has no column 'id' for the time"),
+        ("3", "id", "column 'id' cannot be the time: it is the id"),
     ],
 )
 def test_bad_times_are_named(tmp_path, write_tables, read, word, column, expected):

@@ -94,9 +94,13 @@ def load_tables(
         optional = {"split", "label"} if labels == "optional" else {"split"}
         roles = _find_columns(nodes, _NODE_COLUMNS, optional)
         if time:
-            if time not in nodes.columns or time in roles.values():
+            if time in roles.values():
+                role = next(role for role, column in roles.items() if column == time)
+                raise nodes.error(f"column {time!r} cannot be the time: it is the {role}")
+            if time not in nodes.columns:
+                names = ", ".join(list(nodes.columns)[:8])
                 raise nodes.error(
-                    f"has no column {time!r} for the time; {nearest(time, nodes.columns)}name one"
+                    f"has no column {time!r} for the time; {nearest(time, nodes.columns)}its columns: {names}"
                 )
             roles["time"] = time
         ends = _find_columns(edges, _EDGE_COLUMNS)

@@ -202,7 +202,9 @@ def resolve_config(
     _choose("edges", edges, get_args(Edges))
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
     check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
-    recipe_name, found = take_recipe(recipe, dataset, name, learner, given, scenario)
+    # Packaged recipes are for streams of tasks.
+    used = recipe if kind.has_tasks or recipe != AUTO else None
+    recipe_name, found = take_recipe(used, dataset, name, learner, given, scenario)
     if found is not None and recipe != AUTO:
         _check_recipe(found, recipe, method=name, scenario=scenario)
     chosen = {**(found.settings if found else {}), **given}
@@ -384,10 +386,15 @@ def check_learner(
         raise ConfigError(
             f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method"
         )
-    if ahead and kind.has_tasks and not (learner.answers_ahead and scenario == "task"):
+    if ahead and kind.has_tasks and scenario != "task":
+        raise ConfigError(
+            "--evaluate-ahead on tasks needs --scenario task: without a task, the answer would be one "
+            "of the classes that it has not seen"
+        )
+    if ahead and kind.has_tasks and not learner.answers_ahead:
         raise ConfigError(
             f"--evaluate-ahead: {name} cannot answer about classes that it has not seen; use --stream time, "
-            "or a network with a head that all tasks share, such as finetune, in the task scenario"
+            "or a network with a head that all tasks share, such as finetune"
         )
 
 

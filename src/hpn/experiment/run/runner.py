@@ -182,8 +182,9 @@ class Job:
     def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
         """Run, or finish, the seed."""
         if self.is_finished():
+            result = self.read()
             watcher.seed_finished(self.seed, reused=True)
-            return self.read()
+            return result
         stream = self.stream or self.config.make_stream(graph, self.seed)
         self.stream = None
         result = self.read() if self._file(RESULT).exists() else self._learn(stream, watcher)

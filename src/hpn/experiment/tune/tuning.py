@@ -154,6 +154,7 @@ def _recipe(plan: TunePlan, tuned: TuneResult) -> Recipe:
             seeds=tuned.seeds,
             space=tuned.space,
             protocol={
+                "stream": config.stream,
                 "edges": config.edges,
                 "evaluate": config.evaluate,
                 "tasks": ";".join(",".join(map(str, task)) for task in config.tasks),
