@@ -253,7 +253,7 @@ class Learner(ABC):
     def _arrive(self, step: Step) -> None:
         known = getattr(self, "tasks_", [])
         if known and self.in_progress_ and step.index == len(known) - 1:
-            return  # going on with it
+            return  # it is resumed
         if step.index != len(known):
             raise ConfigError(f"expected task {len(known)} next, got task {step.index}")
         if known and step.graph.num_features != self.num_features_:

@@ -47,7 +47,7 @@ def reproduce(
     """Run experiments of the paper and write a page about each, the paper's numbers beside ours.
 
     No configuration runs twice: not if several experiments need it, not if an earlier call, a comparison or
-    a run has it. The same call again goes on where an interrupted one stopped. Data sets that an earlier call
+    a run has it. The same call again resumes an interrupted one. Data sets that an earlier call
     put on a page stay there.
 
     Args:

@@ -202,7 +202,7 @@ class PaperHPN(HPN):
     # Algorithm 1
 
     def _learn(self, step: Step, observer: Observer) -> None:
-        if not hasattr(self, "epoch_"):  # otherwise a loaded state goes on in the middle of a task
+        if not hasattr(self, "epoch_"):  # otherwise a loaded state resumes in the middle of a task
             self._begin(step)
         data = self._prepare(step)
         while self.epoch_ < self.epochs:
