@@ -360,5 +360,6 @@ def test_a_learner_of_ones_own_is_compared(tmp_path: Path, monkeypatch: pytest.M
     table = quick(tmp_path / "runs", methods="my_means:Mine,ncm", settings=None)
     assert [row.method for row in table.rows] == ["ncm", "my_means:Mine"]
     assert table.rows[0].metrics == table.rows[1].metrics
+    assert quick(tmp_path / "runs", methods="my_means:Mine", settings=None).out == table.out
     with pytest.raises(ConfigError, match="unknown method 'my_mean'"):
         quick(tmp_path / "runs", methods="my_mean", settings=None)

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import shlex
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hpn.errors import ConfigError, DataError
+from hpn.experiment.compare.cells import Cell, with_cell
 from hpn.experiment.run.config import resolve_config
 
 
@@ -130,3 +132,14 @@ def test_the_command_repeats_the_configuration() -> None:
     assert again == config
     assert config.command([0, 1, 2]).endswith("--set data.neighbors=3")
     assert "--seeds 3" in config.command([0, 1, 2])
+
+
+def test_packaged_recipes_are_for_streams_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = {"dataset": "synthetic", "method": "finetune", "backbone": "gcn", "scenario": "class"}
+    found = SimpleNamespace(**recipe, settings={"epochs": 3}, name="synthetic/finetune-gcn")
+    monkeypatch.setattr("hpn.experiment.run.config.find_recipe", lambda *_: found)
+    settings = {"data.num_times": 2}
+    choices: dict[str, Any] = {"method": "finetune", "scenario": "class", "settings": settings}
+    on_tasks, by_time = (resolve_config("synthetic", stream=kind, **choices)[0] for kind in ("tasks", "time"))
+    assert (on_tasks.params["epochs"], by_time.recipe) == (3, None)
+    assert with_cell(by_time, Cell("finetune", "gcn"), {}) == by_time

@@ -10,18 +10,10 @@ from typing import Any, NamedTuple
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO
-from hpn.experiment.run.config import (
-    DATA_PREFIX,
-    RunConfig,
-    check_learner,
-    find_learner,
-    hash_code,
-    resolve_config,
-    take_recipe,
-)
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, choose_method, find_learner, resolve_config
 from hpn.learners import LEARNERS
 from hpn.nn.backbones import BACKBONES
-from hpn.params import declared_params, resolve_params
+from hpn.params import declared_params
 from hpn.streams import STREAMS
 
 ALL = "all"
@@ -119,22 +111,13 @@ def with_cell(
     """
     name, learner = find_learner(cell.method)
     given = {**settings, **({"backbone": cell.backbone} if cell.backbone else {})}
-    kind = STREAMS[config.stream]
-    check_learner(name, learner, kind, config.scenario, ahead=config.ahead > kind.num_ahead)
-    recipe = AUTO if use_recipes else None
-    recipe_name, found = take_recipe(recipe, config.dataset, name, learner, given, config.scenario)
-    chosen = {**(found.settings if found else {}), **given}
-    params = resolve_params(learner, chosen, owner=name, without={"seed"})
-    learner(**params)  # refuses what does not go together
+    kind, recipe = STREAMS[config.stream], AUTO if use_recipes else None
+    ahead = config.ahead > kind.num_ahead
     return replace(
         config,
-        method=name,
-        learner=learner,
-        learner_code=hash_code(name, learner),
-        params=params,
-        settings={key: params[key] for key in given},
-        recipe=recipe_name,
-        recipe_choice=recipe,
+        **choose_method(
+            name, learner, given, config.dataset, kind, config.scenario, ahead=ahead, recipe=recipe
+        ),
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from hpn.experiment.published import Cell
-from hpn.experiment.run.result import Counts, Number, Part, WithMetrics, parse_result, read_object
+from hpn.experiment.run.result import Counts, Number, Part, Protocol, WithMetrics, parse_result, read_object
 
 FILE_NAME = "comparison.json"
 
@@ -55,20 +55,14 @@ class PublishedParameters(Part):
     values: dict[str, int]
 
 
-class Comparison(Part):
+class Comparison(Protocol):
     """Many methods under one protocol.
 
     Args:
         note: Why the paper's numbers do not stand beside ours; ``None`` if they do.
     """
 
-    version: Literal[1] = Field(default=1, alias="schema")
-    dataset: str
     data_options: dict[str, Any] = Field(default_factory=dict)
-    scenario: str
-    evaluate: str
-    edges: str
-    stream: str = "tasks"
     tasks: list[list[int]]
     seeds: list[int]
     rows: list[ComparisonRow]

@@ -5,8 +5,6 @@ The run folder of a cell is the one that :func:`hpn.run` uses, so that neither r
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +16,7 @@ from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, Comp
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
-from hpn.experiment.run.config import RunConfig, check_seeds, seed_words
+from hpn.experiment.run.config import RunConfig, check_seeds, seed_words, short_hash
 from hpn.experiment.run.folder import make_folder, write_json
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.watch import Watcher
@@ -184,7 +182,6 @@ def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
 def _folder_name(config: RunConfig) -> str:
     """Another name for other data or another protocol, the same for other methods, seeds and versions."""
     found = config.to_json()
-    for key in ("method", "params", "versions"):
-        del found[key]
-    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
-    return f"compare-{Path(config.dataset).stem}-{digest[:8]}"
+    for key in ("method", "params", "versions", "learner_code"):
+        found.pop(key, None)
+    return f"compare-{Path(config.dataset).stem}-{short_hash(found)}"

@@ -94,8 +94,7 @@ class RunConfig:
 
     def short_hash(self) -> str:
         """Eight hex digits that differ for different configurations, versions or data."""
-        text = json.dumps(self.to_json(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return short_hash(self.to_json())
 
     def default_folder(self) -> Path:
         """Where the run goes unless told: ``runs/DATASET-METHOD-…-HASH``."""
@@ -201,17 +200,7 @@ def resolve_config(
     edges = kind.edge_modes[0] if edges is None else edges
     _choose("edges", edges, get_args(Edges))
     _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
-    check_learner(name, learner, kind, scenario, ahead=evaluate_ahead)
-    # Packaged recipes are for streams of tasks.
-    used = recipe if kind.has_tasks or recipe != AUTO else None
-    recipe_name, found = take_recipe(used, dataset, name, learner, given, scenario)
-    if found is not None and recipe != AUTO:
-        _check_recipe(found, recipe, method=name, scenario=scenario)
-    chosen = {**(found.settings if found else {}), **given}
-    params = resolve_params(learner, chosen, owner=name, without={"seed"})
-    if found is not None and recipe != AUTO:
-        _check_recipe(found, recipe, backbone=params.get("backbone"))
-    learner(**params)  # refuses what does not go together, before anything is loaded
+    chosen = choose_method(name, learner, given, dataset, kind, scenario, ahead=evaluate_ahead, recipe=recipe)
     loader = find_loader(dataset, data_root)
     data_options = resolve_params(loader, options, owner=f"data set {dataset}")
     graph = loader(**data_options)
@@ -224,8 +213,6 @@ def resolve_config(
     config = RunConfig(
         dataset=dataset,
         data_options=data_options,
-        method=name,
-        params=params,
         scenario=scenario,
         edges=edges,  # type: ignore[arg-type]
         evaluate=evaluate,
@@ -234,13 +221,57 @@ def resolve_config(
         ahead=len(plan.steps) - 1 if evaluate_ahead else kind.num_ahead,
         data_sha256=graph.fingerprint(),
         versions=installed_versions(),
-        learner=learner,
-        learner_code=hash_code(name, learner),
-        settings={key: params[key] for key in given},
-        recipe=recipe_name,
-        recipe_choice=None if recipe is None else str(recipe),
+        **chosen,
     )
     return config, graph
+
+
+def choose_method(
+    name: str,
+    learner: type[Learner],
+    given: Mapping[str, Any],
+    dataset: str,
+    kind: type[Stream],
+    scenario: str,
+    *,
+    ahead: bool,
+    recipe: Path | str | None,
+) -> dict[str, Any]:
+    """The fields of a :class:`RunConfig` that are about the method.
+
+    Args:
+        name: Name of the learner.
+        learner: The learner.
+        given: Hyper-parameters that are given.
+        dataset: Name or path.
+        kind: The kind of stream.
+        scenario: ``task`` or ``class``.
+        ahead: Whether steps to come are evaluated.
+        recipe: As :func:`resolve_config` takes it.
+
+    Raises:
+        ConfigError: If the learner cannot learn the stream, or a setting cannot be used.
+    """
+    _check_learner(name, learner, kind, scenario, ahead=ahead)
+    # Packaged recipes are for streams of tasks.
+    used = recipe if kind.has_tasks or recipe != AUTO else None
+    recipe_name, found = _take_recipe(used, dataset, name, learner, given, scenario)
+    if found is not None and recipe != AUTO:
+        _check_recipe(found, recipe, method=name, scenario=scenario)
+    settings = {**(found.settings if found else {}), **given}
+    params = resolve_params(learner, settings, owner=name, without={"seed"})
+    if found is not None and recipe != AUTO:
+        _check_recipe(found, recipe, backbone=params.get("backbone"))
+    learner(**params)  # refuses what does not go together, before anything is loaded
+    return {
+        "method": name,
+        "learner": learner,
+        "learner_code": _hash_code(name, learner),
+        "params": params,
+        "settings": {key: params[key] for key in given},
+        "recipe": recipe_name,
+        "recipe_choice": None if recipe is None else str(recipe),
+    }
 
 
 def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
@@ -284,7 +315,7 @@ def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
     return method, found
 
 
-def hash_code(name: str, learner: type[Learner]) -> str | None:
+def _hash_code(name: str, learner: type[Learner]) -> str | None:
     """A hash of the code of a learner of one's own: a run is made again when it has changed.
 
     Where there is no code to read, such as in an interactive session, every run is another one.
@@ -331,7 +362,7 @@ def _split_settings(
     return settings, options
 
 
-def take_recipe(
+def _take_recipe(
     recipe: Path | str | None,
     dataset: str,
     method: str,
@@ -378,7 +409,7 @@ def _resolve_scenario(
     return scenario, evaluate  # type: ignore[return-value]
 
 
-def check_learner(
+def _check_learner(
     name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool
 ) -> None:
     """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
@@ -405,6 +436,11 @@ def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
             raise ConfigError(f"{owner} {listed}, got {word!r}")
         raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {listed}")
     return word
+
+
+def short_hash(content: Any) -> str:
+    """Eight hex digits of a hash of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def check_seeds(seeds: int | Sequence[int]) -> list[int]:

@@ -72,6 +72,17 @@ class WithMetrics(Part):
         return {**{name: metrics.get(name) for name in METRICS}, **content}
 
 
+class Protocol(Part):
+    """What results of one protocol share; with other values, numbers are not to be compared."""
+
+    version: Literal[1] = Field(default=1, alias="schema")
+    dataset: str
+    scenario: str
+    evaluate: str
+    edges: str
+    stream: str = "tasks"
+
+
 class Costs(Part):
     """Seconds by what they were spent on."""
 
@@ -139,7 +150,7 @@ def _empty_if_null(value: Any) -> Any:
     return {} if value is None else value
 
 
-class RunResult(WithMetrics):
+class RunResult(Protocol, WithMetrics):
     """A finished run over its seeds.
 
     Accuracies and metrics are in per cent. Row ``i`` of a matrix is what was measured after step ``i``: on
@@ -154,14 +165,8 @@ class RunResult(WithMetrics):
         reference: The run folder that intransigence refers to.
     """
 
-    version: Literal[1] = Field(default=1, alias="schema")
-    dataset: str
     method: str
     backbone: str | None = None
-    scenario: str
-    evaluate: str
-    edges: str
-    stream: str = "tasks"
     data_sha256: str | None = None
     steps: list[StepResult] = Field(min_length=1)
     seeds: list[int] = Field(min_length=1)

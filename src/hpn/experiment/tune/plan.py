@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -14,7 +12,7 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
-from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config, short_hash
 from hpn.experiment.tune.search import GENERATION, RANDOM_TRIALS, Settings, Space
 from hpn.params import check_space
 
@@ -69,9 +67,14 @@ class TunePlan:
 
     def default_folder(self) -> Path:
         """Where the search goes unless told: ``runs/tune-DATASET-METHOD-…-HASH``."""
-        digest = hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
         method = self.config.method.replace(":", ".")
-        parts = ["tune", Path(self.config.dataset).stem, method, self.config.backbone, digest[:8]]
+        parts = [
+            "tune",
+            Path(self.config.dataset).stem,
+            method,
+            self.config.backbone,
+            short_hash(self.to_json()),
+        ]
         return Path("runs") / "-".join(part for part in parts if part)
 
     def command(self, trials: int, final_seeds: int) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from hpn.experiment.recipes import Published
-from hpn.experiment.run.result import Part, RunResult
+from hpn.experiment.run.result import Part, Protocol, RunResult
 from hpn.metrics import Summary
 
 
@@ -26,7 +24,7 @@ class Trial(Part):
     seconds: float
 
 
-class TuneResult(Part):
+class TuneResult(Protocol):
     """What was searched, tried and chosen.
 
     Args:
@@ -39,14 +37,8 @@ class TuneResult(Part):
         recipe: The file with the settings.
     """
 
-    version: Literal[1] = Field(default=1, alias="schema")
-    dataset: str
     method: str
     backbone: str | None
-    scenario: str
-    evaluate: str
-    edges: str
-    stream: str = "tasks"
     tasks: list[list[int]]
     seeds: list[int]
     space: dict[str, Any]
