@@ -151,16 +151,18 @@ def plot(
     """Draw the bound over the distance, one line per dimension."""
     from hpn.errors import ConfigError
     from hpn.experiment.run.folder import write_atomic
-    from hpn.report.bounds import bounds_svg
+    from hpn.report.figures import chart_svg, code_sizes_chart, require_svg
     from hpn.theory.spherical_codes import max_code_size
 
+    require_svg()
     sizes = {}
     for number in dim or [2, 3, 4, 8, 16, 32]:
         if not quiet:
             typer.echo(f"dimension {number}", err=True)
         sizes[number] = [(t, float(max_code_size(number, t).size)) for t in PLOTTED]
     try:
-        write_atomic(out, bounds_svg(sizes, title="How many prototypes can keep a distance").encode())
+        chart = code_sizes_chart(sizes, title="How many prototypes can keep a distance")
+        write_atomic(out, chart_svg(chart).encode())
     except OSError as error:
         raise ConfigError(f"cannot write {out} ({error.strerror}); choose another --out") from error
     typer.echo(str(out))

@@ -14,7 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
-from hpn.report.wording import plural
+from hpn.report.format import plural
 
 if TYPE_CHECKING:
     from hpn.evaluation import Row

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpn.display.tables import make_table, open_console
-from hpn.report.comparison_table import (
+from hpn.report.comparison import (
     compared_metrics,
     failures,
     paper_note,
@@ -19,9 +19,9 @@ from hpn.report.comparison_table import (
     row_label,
     table_columns,
 )
-from hpn.report.format import count, metric_text, quantity, spread
+from hpn.report.format import count, metric_text, plural, quantity, spread
 from hpn.report.results import metric_of, shown_metrics, step_noun
-from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away, plural
+from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
 
 if TYPE_CHECKING:
     from hpn.experiment.compare.result import Comparison

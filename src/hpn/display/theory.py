@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 
 from hpn.display.tables import make_table, open_console
-from hpn.report.format import count
-from hpn.report.wording import plural
+from hpn.report.format import count, plural
 from hpn.theory.memory import NO_BOUND, describe_bound
 
 if TYPE_CHECKING:

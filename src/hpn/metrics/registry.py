@@ -264,3 +264,13 @@ def summarize(values: Sequence[float | None]) -> Summary | None:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def metrics_table() -> str:
+    """All metrics in Markdown, as the documentation has them."""
+    rows = [
+        f"| {metric.label} | `{name}` | {metric.unit} | {'higher' if metric.higher_is_better else 'lower'} | "
+        f"{metric.definition} |"
+        for name, metric in METRICS.items()
+    ]
+    return "\n".join(["| metric | field | unit | better | definition |", "|---|---|---|---|---|", *rows])

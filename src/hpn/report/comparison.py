@@ -1,29 +1,162 @@
-"""A comparison of methods as CSV, Markdown and HTML."""
+"""A comparison of methods: its table, the notes below it, and both as CSV, Markdown and HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hpn.experiment.compare.result import Comparison, ComparisonRow
 from hpn.experiment.published import Spread
 from hpn.experiment.run.folder import write_atomic
-from hpn.metrics import METRICS, Summary
-from hpn.report.comparison_html import comparison_html
-from hpn.report.comparison_table import (
-    PARAMETERS_REMARK,
-    failures,
-    paper_value,
-    row_cells,
-    row_label,
-    table_columns,
-    table_notes,
-)
-from hpn.report.format import plain_markdown
+from hpn.metrics import METRICS, Metric, Summary
+from hpn.report.format import MISSING, count, decimal, metric_text, plain_markdown, quantity
+from hpn.report.results import best_value, method_name, step_noun
 from hpn.report.wording import setting
 
 NAME = "comparison"
+
+PARAMETERS_REMARK = (
+    "The paper’s amounts are those of its table of final parameters on OGB-Products, printed beside ours for "
+    "orientation. That table is not consistent with the paper’s text: 2,336 for GCN is 100·16 + 16·46, a "
+    "46-way head without biases, where the text says a shared two-way head; EWC is 20 times that, TWP 4 "
+    "times, LwF twice, MAS once. Ours, “stored”, counts every number kept between tasks (weights, "
+    "importances, old copies, buffers, prototypes; for joint training all the data seen), by one rule for "
+    "all methods."
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table that people read.
+
+    Args:
+        head: What it shows.
+        unit: In what, or whose.
+        value: Its value in a row: a number, or a mean with its deviation.
+        text: How that is written.
+        best: Numbers of the rows that are best in it.
+    """
+
+    head: str
+    unit: str
+    value: Callable[[ComparisonRow], Summary | Spread | float | None]
+    text: Callable[[Any], str] = count
+    best: frozenset[int] = frozenset()
+
+    def cell(self, row: ComparisonRow) -> str:
+        """Its text in a row."""
+        return self.text(self.value(row))
+
+    def number(self, row: ComparisonRow) -> float | None:
+        """What it is sorted by."""
+        value = self.value(row)
+        return value.mean if isinstance(value, (Summary, Spread)) else value
+
+
+def table_columns(comparison: Comparison) -> list[Column]:
+    """Columns to show: metrics that have values, the paper's where it has some, and costs."""
+    rows = comparison.rows
+    amounts = comparison.published_parameters.values
+    columns = []
+    for metric in compared_metrics(comparison):
+        columns.append(_metric_column(comparison, metric))
+        if any(paper_value(row, metric) for row in rows):
+            columns.append(_paper_column(metric))
+            if metric.name == "am":
+                columns.append(Column("Δ", "AM", lambda row: row.difference, partial(decimal, signed=True)))
+    columns += [
+        Column("parameters", "", lambda row: row.parameters),
+        Column("stored", "numbers", lambda row: row.stored),
+    ]
+    if amounts:
+        columns.append(Column("paper", "OGB-Products", lambda row: amounts.get(row.name)))
+    return [*columns, Column("seconds", "per seed", _seconds, quantity)]
+
+
+def compared_metrics(comparison: Comparison) -> list[Metric]:
+    """The metrics that any row, or the paper beside it, has a value of."""
+    return [
+        metric
+        for name, metric in METRICS.items()
+        if any(row.metrics.get(name) or paper_value(row, metric) for row in comparison.rows)
+    ]
+
+
+def _metric_column(comparison: Comparison, metric: Metric) -> Column:
+    return Column(
+        metric.label,
+        metric.unit,
+        lambda row: row.metrics.get(metric.name),
+        partial(metric_text, metric),
+        best_rows(comparison.rows, metric),
+    )
+
+
+def _paper_column(metric: Metric) -> Column:
+    unit = f"{metric.label}, %" if metric.unit == "%" else metric.label
+    return Column("paper", unit, lambda row: paper_value(row, metric), partial(metric_text, metric))
+
+
+def row_cells(row: ComparisonRow, columns: Sequence[Column]) -> list[str]:
+    """Texts of a row; one that failed has none but that word."""
+    if row.error:
+        return ["failed", *[MISSING] * (len(columns) - 1)]
+    return [column.cell(row) for column in columns]
+
+
+def _seconds(row: ComparisonRow) -> float | None:
+    return row.seconds.fit + row.seconds.predict if row.seconds else None
+
+
+def table_notes(comparison: Comparison) -> list[str]:
+    """The notes below the table."""
+    notes = [
+        "; ".join(metric.describe(step_noun(comparison)) for metric in compared_metrics(comparison)),
+        "Seconds to fit and to answer, the mean over seeds; what ran at the same time shared the machine.",
+    ]
+    if any(column.best for column in table_columns(comparison)):
+        notes.append("Bold: the best of the methods that do not see earlier tasks again.")
+    return [*filter(None, notes), paper_note(comparison)]
+
+
+def paper_note(comparison: Comparison) -> str:
+    """Where the paper's numbers are from, or why there are none."""
+    if comparison.note:
+        return f"The paper’s AM and FM are left out: {comparison.note}."
+    source = comparison.published_source
+    return f"“paper”: {source}; mean and standard deviation over its repetitions. Δ: ours − paper."
+
+
+def failures(comparison: Comparison) -> list[str]:
+    """One line per cell that failed."""
+    return [f"{row_label(row)} failed: {row.error}" for row in comparison.rows if row.error]
+
+
+def best_rows(rows: Sequence[ComparisonRow], metric: Metric) -> frozenset[int]:
+    """Numbers of the rows that are best in a metric, joint training aside, if there are two to compare."""
+    values = {
+        number: value
+        for number, row in enumerate(rows)
+        if not row.sees_past and (value := row.metrics.get(metric.name))
+    }
+    top = best_value(metric, values.values())
+    return frozenset(number for number, value in values.items() if value.mean == top)
+
+
+def row_label(row: ComparisonRow) -> str:
+    """Method and backbone."""
+    return method_name(row.method, row.backbone)
+
+
+def paper_value(row: ComparisonRow, metric: Metric) -> Spread | None:
+    """What the paper reports for a cell."""
+    found: Spread | None = getattr(row.published, metric.name, None)
+    return found
 
 
 def write_comparison(comparison: Comparison, out: Path | str | None = None) -> list[Path]:
@@ -36,12 +169,14 @@ def write_comparison(comparison: Comparison, out: Path | str | None = None) -> l
     Returns:
         The three files.
     """
+    from hpn.report.page import comparison_page
+
     folder = Path(out or comparison.out)
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "csv": comparison_csv(comparison),
         "md": comparison_markdown(comparison),
-        "html": comparison_html(comparison),
+        "html": comparison_page(comparison),
     }
     for kind, content in texts.items():
         write_atomic(folder / f"{NAME}.{kind}", content.encode())

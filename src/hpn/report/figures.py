@@ -1,123 +1,819 @@
-"""Charts that compare results: what the report shows, each also usable as a file of its own."""
+"""Every chart, as a function from results to Vega-Altair charts; ``FIGURES`` lists them once.
+
+A chart names no colour: the page and the SVG files supply those (:mod:`hpn.report.theme`). Its title and
+subtitle become the caption on a page. Charts of several runs have a parameter ``hidden`` with the names
+of runs that the reader has switched off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import altair as alt
+
+from hpn.errors import ConfigError
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.published import Spread
 from hpn.experiment.run.result import RunResult, View
-from hpn.metrics import METRICS, Metric, Summary
-from hpn.report.charts import Bars, Series, bars_svg, curves_svg, dots_svg
-from hpn.report.format import count, is_number, quantity
-from hpn.report.growth import GrowthLine, growth_svg
-from hpn.report.results import Run, label_results, prototype_growth, step_noun, step_text
-from hpn.report.scales import is_wide_range
-from hpn.report.scatter import Panel, scatter_svg
+from hpn.metrics import METRICS, Metric, Summary, summarize
+from hpn.report.comparison import compared_metrics, paper_value, row_label
+from hpn.report.format import bound_text, clean, count, decimal, is_number, plural, quantity, spread
+from hpn.report.results import Group, metric_of, prototype_growth, shown_metrics, step_noun, step_text
+from hpn.report.studies import Study, find_studies
+from hpn.report.theme import DASHES, FILE_FONT, LIGHT
 
-COSTS = ("parameters", "fit", "memory")
+Row = dict[str, Any]
+Draw = Callable[[Group], Iterator[alt.TopLevelMixin]]
+
+WIDTH, HEIGHT = 440, 250
+MAX_TEXT = 14
+"""Cells of a matrix are labelled up to this many steps."""
 _FULL = 100.0
+_WIDE_RANGE = 30.0  # largest over smallest, from which a logarithm shows more
+_MAX_DRAWN = 1000.0  # a bound this many times the largest value would flatten everything else
+_MAX_LINEAR = 20.0  # a bound this many times the largest value calls for a logarithm
 _MAX_PANELS = 6
+_MAX_GROWTHS = 4
 
 
-def metric_svg(results: Sequence[RunResult], metric: Metric, *, standalone: bool = True) -> str:
-    """Draw a metric after each step, one line per result."""
-    noun = step_noun(results[0])
-    return curves_svg(
-        _series(results, [result.curve(metric) for result in results]),
-        title=f"{metric.label} after each {noun}",
-        noun=noun,
-        ceiling=_FULL if metric.name == "am" else float("inf"),  # a retained share may exceed 100 %
-        standalone=standalone,
+@dataclass(frozen=True)
+class Figure:
+    """An entry of the list: the charts are of comparable runs (``group``) or of a single one (``run``)."""
+
+    name: str
+    scope: Literal["group", "run", "study"]
+    draw: Draw
+
+
+FIGURES: dict[str, Figure] = {}
+
+
+def _figure(scope: Literal["group", "run", "study"]) -> Callable[[Draw], Draw]:
+    def add(draw: Draw) -> Draw:
+        name = draw.__name__
+        FIGURES[name] = Figure(name, scope, draw)
+        return draw
+
+    return add
+
+
+@_figure("group")
+def accuracy(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """AM after each step."""
+    return metric_curve(group, METRICS["am"])
+
+
+@_figure("group")
+def retained(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """ARS after each step."""
+    return metric_curve(group, METRICS["ars"])
+
+
+def metric_curve(group: Group, metric: Metric) -> Iterator[alt.TopLevelMixin]:
+    """Draw a metric after each step, one line per run, with its deviation over seeds."""
+    curves = [result.curve(metric) for result in group.results]
+    noun, ceiling = step_noun(group.results[0]), _FULL if metric.name == "am" else math.inf
+    rows = [
+        row
+        for label, curve in zip(group.labels, curves, strict=True)
+        for row in _summary_rows(label, list(enumerate(curve, 1)), ceiling=ceiling)
+    ]
+    if len({row["x"] for row in rows}) > 1:
+        yield _lines(
+            rows,
+            group.domain,
+            title=alt.Title(
+                f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)
+            ),
+            x=_step_axis(f"{noun}s learned"),
+            y=_value_axis(rows, f"{metric.label}, {metric.unit}"),
+            tip=f"after {noun}",
+        )
+
+
+@_figure("group")
+def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """Accuracy on each step just after it was learned, and at the end."""
+    noun, result = step_noun(group.results[0]), max(group.results, key=lambda result: len(result.steps))
+    rows = []
+    for label, run in zip(group.labels, group.results, strict=True):
+        matrix = run.mean_matrix()
+        for j, last in enumerate(matrix[-1]):
+            learned = matrix[j][j]
+            if last and learned:
+                pair = {"learned": learned.mean, "end": last.mean}
+                texts = {"learned_text": spread(learned), "end_text": spread(last)}
+                rows.append({"run": label, "x": j + 1, "classes": step_text(result, j), **pair, **texts})
+    if not rows:
+        return
+    num_marks = len(result.steps) * len(group.labels)
+    tips = [
+        _tip("run", "run"),
+        _tip("x", noun),
+        _tip("classes"),
+        _tip("learned_text", "learned"),
+        _tip("end_text", "end"),
+    ]
+    # Where there are many marks, steps are drawn as wide as they need to be, and the box scrolls.
+    width = WIDTH if num_marks <= 60 else num_marks * 6 + len(result.steps) * 8
+    base = (
+        alt.Chart(_data(rows))
+        .transform_filter(_VISIBLE)
+        .encode(
+            x=alt.X("x:O", title=noun, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+            xOffset=alt.XOffset("run:N", scale=alt.Scale(domain=group.labels)),
+            color=_colour(group.domain),
+            shape=_shape(group.domain),
+            tooltip=tips,
+        )
+    )
+    values = [
+        {"low": min(row["learned"], row["end"]), "high": max(row["learned"], row["end"])} for row in rows
+    ]
+    axis = _value_axis(values, "accuracy, %")
+    yield _finish(
+        alt.layer(
+            base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=_on(axis, "learned"), y2="end:Q"),
+            base.mark_point(filled=False, size=45, opacity=0.8).encode(y=_on(axis, "learned")),
+            base.mark_point(filled=True, size=45, opacity=1).encode(y=_on(axis, "end")),
+        ),
+        title=alt.Title(
+            f"Accuracy on each {noun}", subtitle="hollow: just after learning; filled: at the end"
+        ),
+        description=_ends(group, [result.mean_matrix()[-1] for result in group.results]),
+        width=width,
     )
 
 
-def accuracy_svg(results: Sequence[RunResult], *, standalone: bool = True) -> str:
-    """Draw AM after each step, one line per result."""
-    return metric_svg(results, METRICS["am"], standalone=standalone)
-
-
-def retaining_svg(results: Sequence[RunResult], *, standalone: bool = True) -> str:
-    """Draw ARS after each step, one line per result."""
-    return metric_svg(results, METRICS["ars"], standalone=standalone)
-
-
-def final_svg(results: Sequence[RunResult], *, standalone: bool = True) -> str:
-    """Draw the accuracy on each step after the last one was learned, one dot per result."""
-    longest = max(results, key=lambda result: len(result.steps))
-    noun = step_noun(longest)
-    return dots_svg(
-        _series(results, [result.mean_matrix()[-1] for result in results]),
-        title=f"Accuracy on each {noun} at the end",
-        noun=noun,
-        tips=[step_text(longest, step) for step in range(len(longest.steps))],
-        ceiling=_FULL,
-        standalone=standalone,
-    )
-
-
-def cost_svg(results: Sequence[RunResult], *, panels: Sequence[str] = COSTS, standalone: bool = True) -> str:
-    """Draw parameters, seconds to fit one seed and peak memory, or some of them, one bar per result."""
-    parameters = [result.parameters for result in results]
-    fits = [result.seconds.fit / len(result.seeds) if result.seconds else None for result in results]
-    memory = [result.peak_rss_mb for result in results]
-    bars = {
-        "parameters": Bars("Parameters", _finite(parameters), [*map(count, parameters)]),
-        "fit": Bars("Time to fit, seconds per seed", _finite(fits), [*map(quantity, fits)]),
-        "memory": Bars("Peak memory, MB", _finite(memory), [*map(quantity, memory)]),
+@_figure("group")
+def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """What the runs cost: seconds and memory, one bar per run."""
+    seconds = [result.seconds_per_seed() for result in group.results]
+    panels = {
+        "Time to fit, seconds per seed": [part and part.fit for part in seconds],
+        "Time to predict, seconds per seed": [part and part.predict for part in seconds],
+        "Peak memory, MB": [result.peak_rss_mb for result in group.results],
     }
-    chosen = [bars[name] for name in panels]
-    title = "Cost" if len(chosen) > 1 else chosen[0].head
-    return bars_svg(label_results(results), chosen, title=title, standalone=standalone)
-
-
-def stored_svg(results: Sequence[RunResult], *, standalone: bool = True) -> str:
-    """Draw the numbers a method keeps after each step, one line per result that counted them."""
-    lines = [
-        GrowthLine(label, [entry.stored for entry in result.growth or []], None)
-        for result, label in zip(results, label_results(results), strict=True)
-    ]
-    sizes = [value for line in lines for value in line.values if is_number(value) and value > 0]
-    noun = step_noun(results[0])
-    return growth_svg(
-        lines,
-        title=f"Stored numbers after each {noun}",
-        y_label="numbers",
-        noun=noun,
-        log_y=is_wide_range(sizes),
-        has_legend=False,
-        standalone=standalone,
+    rows: list[Row] = []
+    for title, values in panels.items():
+        known = [pair for pair in zip(group.labels, values, strict=True) if is_number(pair[1])]
+        most = max((value for _, value in known), default=0.0) or 1.0
+        rows += [{"place": f"|{title}", "head": title}] if known else []
+        rows += [
+            {"place": f"{run}|{title}", "run": run, "of": title, "value": value, "share": value / most}
+            | {"text": quantity(value)}
+            for run, value in known
+        ]
+    if not rows:
+        return
+    names = alt.Axis(
+        labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False
+    )
+    x = alt.X("share:Q", axis=None, scale=alt.Scale(domain=[0, 1.2]))
+    base = (
+        alt.Chart(_data(rows))
+        .transform_filter(_VISIBLE)
+        .encode(y=alt.Y("place:N", sort=None, title=None, axis=names))
+    )
+    heads = base.transform_filter("isValid(datum.head)")
+    bars = base.transform_filter("isValid(datum.run)").encode(
+        x=x, tooltip=[_tip("run"), _tip("of", "cost"), _tip("text", "value")]
+    )
+    yield _finish(
+        alt.layer(
+            heads.mark_text(align="left", fontWeight=600).encode(x=alt.value(0), text="head:N"),
+            bars.mark_bar(height=13).encode(color=_colour(group.domain, has_legend=False)),
+            bars.mark_text(align="left", dx=6).encode(text="text:N"),
+        ),
+        title=alt.Title("Cost", subtitle="less is better"),
+        description="; ".join(f"{row['run']} {row['of']}: {row['text']}" for row in rows if "run" in row),
+        height=alt.Step(22),
     )
 
 
-def prototypes_svg(result: RunResult, *, title: str | None = None, standalone: bool = True) -> str:
-    """Draw the prototypes of each level after each step, under their bounds."""
-    bounds, noun = result.bounds or {}, step_noun(result)
-    lines = [
-        GrowthLine(level, values, bounds.get(level)) for level, values in prototype_growth(result).items()
+@_figure("group")
+def stored(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """Numbers that a method stores after each step."""
+    noun = step_noun(group.results[0])
+    rows = [
+        {"run": label, "x": i, "mean": entry.stored, "text": count(entry.stored)}
+        for label, result in zip(group.labels, group.results, strict=True)
+        for i, entry in enumerate(result.growth or [], 1)
+        if entry.stored
     ]
-    title = title or f"Prototypes after each {noun}, {label_results([result])[0]} on {result.dataset}"
-    return growth_svg(lines, title=title, y_label="prototypes", noun=noun, standalone=standalone)
+    if len({row["x"] for row in rows}) < 2:
+        return
+    yield _lines(
+        rows,
+        group.domain,
+        title=alt.Title(
+            f"Stored numbers after each {noun}", subtitle=f"all that is kept between {noun}s; mean over seeds"
+        ),
+        x=_step_axis(f"{noun}s learned"),
+        y=_count_axis([row["mean"] for row in rows], "numbers"),
+        tip=f"after {noun}",
+    )
 
 
-def views_svg(run: Run, *, title: str | None = None, standalone: bool = True) -> str:
-    """Draw the first seed's test nodes as the learner sees them (t-SNE), after up to six of the steps."""
-    result, noun = run.result, step_noun(run.result)
-    panels = [
-        Panel(f"after {noun} {view.after + 1}", view.points, view.classes) for view in _some(run.first_views)
+@_figure("group")
+def prototypes(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """Prototypes of each level after each step under their bounds, for the first few runs that have any."""
+    noun = step_noun(group.results[0])
+    growing = [
+        (label, result, grown)
+        for label, result in zip(group.labels, group.results, strict=True)
+        if (grown := prototype_growth(result)) and len(result.steps) > 1
     ]
-    names = {label: result.class_name(label) for step in result.steps for label in step.classes}
-    title = title or f"t-SNE of the test nodes, {label_results([result])[0]} on {result.dataset}"
-    return scatter_svg(panels, labels=names, title=title, standalone=standalone)
+    for label, result, grown in growing[:_MAX_GROWTHS]:
+        rest = len(growing) - _MAX_GROWTHS
+        more = (
+            f"; {rest} more runs are not drawn" if rest > 0 and label == growing[_MAX_GROWTHS - 1][0] else ""
+        )
+        yield growth_chart(
+            grown,
+            result.bounds or {},
+            title=f"Prototypes after each {noun}, {label}",
+            about=f"mean over seeds; dashed: the bound for any stream{more}",
+            y_title="prototypes",
+            noun=noun,
+        )
 
 
-def _some(views: Sequence[View]) -> list[View]:
-    """All views, or some of them evenly spaced up to the last."""
+def growth_chart(
+    grown: Mapping[str, Sequence[float | None]],
+    bounds: Mapping[str, int | None],
+    *,
+    title: str,
+    about: str,
+    y_title: str,
+    noun: str = "task",
+) -> alt.TopLevelMixin:
+    """Draw what grows with the steps, each with a dashed line at its bound.
+
+    A bound of more than 1,000 times the largest value is stated in the legend and not drawn.
+    """
+    names = {
+        name: f"{name}, {bound_text(bounds[name], 'bound ')}" if name in bounds else name for name in grown
+    }
+    rows = [
+        {"series": names[name], "x": i, "mean": float(value), "text": count(value)}
+        for name, values in grown.items()
+        for i, value in enumerate(values, 1)
+        if is_number(value)
+    ]
+    most = max((row["mean"] for row in rows), default=1.0) or 1.0
+    limits = [
+        {"series": names[name], "bound": float(bound), "text": count(bound)}
+        for name, bound in bounds.items()
+        if name in grown and bound is not None and bound <= _MAX_DRAWN * most
+    ]
+    tops = [limit["bound"] for limit in limits]
+    is_log = max(tops, default=0.0) > _MAX_LINEAR * most
+    axis = _count_axis([row["mean"] for row in rows if row["mean"] > 0] + tops, y_title, is_log=is_log)
+    choice = _choose("series")
+    colour = alt.Color("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(3))
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(3))
+    shown = alt.when(choice).then(alt.value(1)).otherwise(alt.value(0.1))
+    tips = [_tip("series", y_title), _tip("x", f"after {noun}"), _tip("text", "number")]
+    base = alt.Chart(_data(rows)).encode(
+        x=_step_axis(f"{noun}s learned"), y=_on(axis, "mean"), color=colour, opacity=shown, tooltip=tips
+    )
+    bound = alt.Chart(_data(limits)).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
+    layers = [
+        bound.encode(y=_on(axis, "bound"), color=colour, opacity=shown, tooltip=[_tip("series", "bound")]),
+        base.mark_line(strokeWidth=2),
+        base.mark_point(filled=True, size=45).encode(shape=shape),
+    ]
+    ends = [f"{names[name]}: {count(values[-1])}" for name, values in grown.items() if values]
+    return _finish(
+        alt.layer(*layers if limits else layers[1:]).add_params(choice),
+        title=alt.Title(title, subtitle=about),
+        description=f"After the last {noun}: {'; '.join(ends)}",
+        has_runs=False,
+    )
+
+
+@_figure("run")
+def matrix(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """The accuracy matrix of a run."""
+    result, noun = group.results[0], step_noun(group.results[0])
+    rows = [
+        {
+            "row": after + 1,
+            "column": task + 1,
+            "value": value.mean,
+            "text": decimal(value.mean),
+            "tip": f"{spread(value)} %{' (before it was learned)' if task > after else ''}",
+            "classes": step_text(result, task),
+        }
+        for after, accuracies in enumerate(result.mean_matrix())
+        for task, value in enumerate(accuracies)
+        if value is not None
+    ]
+    if rows:
+        kept = result.metrics.get("ars")
+        yield _heat(
+            rows,
+            row_title=f"after {noun}",
+            column_title=f"{noun} tested",
+            title=alt.Title("Accuracy matrix", subtitle="per cent, mean over seeds"),
+            description=f"Accuracy matrix, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
+            domain=(0.0, _FULL),
+            tips=[
+                _tip("row", f"after {noun}"),
+                _tip("column", noun),
+                _tip("classes"),
+                _tip("tip", "accuracy"),
+            ],
+        )
+
+
+@_figure("run")
+def node_views(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """t-SNE of the first seed's test nodes, after up to six of the steps."""
+    (run,) = group.runs
+    views = run.first_views
+    if views and run.views:
+        last = views[-1]
+        about = (
+            f"t-SNE, seed {run.views.seeds[0]}; at the end: silhouette {decimal(last.silhouette, 2)}, "
+            f"{decimal(last.neighbors)} % of the nodes among their own class"
+        )
+        names = {label: run.result.class_name(label) for step in run.result.steps for label in step.classes}
+        yield view_chart(views, names, title="Test nodes as the learner represents them", about=about)
+
+
+def view_chart(
+    views: Sequence[View], names: Mapping[int, str], *, title: str, about: str, noun: str = "task"
+) -> alt.TopLevelMixin:
+    """Draw nodes in the plane, one panel per view and one colour per class."""
     num = min(_MAX_PANELS, len(views))
-    return [views[round(k * (len(views) - 1) / max(1, num - 1))] for k in range(num)]
+    chosen = [views[round(k * (len(views) - 1) / max(1, num - 1))] for k in range(num)]
+    rows = [
+        {"panel": f"after {noun} {view.after + 1}", "class": names.get(label, str(label)), "h": h, "v": v}
+        for view in chosen
+        for (h, v), label in zip(view.points, view.classes, strict=True)
+    ]
+    classes = list(dict.fromkeys(row["class"] for row in rows))
+    choice, legend = _choose("class"), _legend(3)
+    chart = (
+        alt.Chart()
+        .mark_point(filled=True, size=26)
+        .encode(
+            x=alt.X("h:Q", axis=None, scale=alt.Scale(zero=False)),
+            y=alt.Y("v:Q", axis=None, scale=alt.Scale(zero=False)),
+            color=alt.Color("class:N", scale=alt.Scale(domain=classes), legend=legend),
+            shape=alt.Shape("class:N", scale=alt.Scale(domain=classes), legend=legend),
+            opacity=alt.when(choice).then(alt.value(0.75)).otherwise(alt.value(0.06)),
+            tooltip=[_tip("class")],
+        )
+        .properties(width=210, height=210)
+        .add_params(choice)
+        .facet(
+            alt.Facet("panel:N", sort=[row["panel"] for row in rows], title=None),
+            data=_data(rows),
+            columns=2,
+            spacing=12,
+        )
+        .resolve_scale(x="independent", y="independent")
+    )
+    return chart.properties(
+        title=alt.Title(title, subtitle=about),
+        description=f"{title}: {len(rows)} points, {len(classes)} classes",
+    )
 
 
-def _series(results: Sequence[RunResult], values: Sequence[Sequence[Summary | None]]) -> list[Series]:
-    return [Series(label, row) for label, row in zip(label_results(results), values, strict=True)]
+@_figure("study")
+def sensitivity(group: Group) -> Iterator[alt.TopLevelMixin]:
+    """Runs of one method that differ in one or two numeric hyper-parameters and in nothing else."""
+    for study in find_studies(group.results):
+        runs = [run for _, line in study.lines for run in line]
+        for metric in shown_metrics(runs):
+            if len(study.names) == 1:
+                yield sweep_chart(study, metric)
+            else:
+                yield grid_chart(runs, study.names, metric, title=f"{metric.label}, {study.method}")
+        if len(study.names) == 1 and any(_atomic(run) for run in runs):
+            yield sweep_chart(study, None)
 
 
-def _finite(values: Sequence[float | None]) -> list[float | None]:
-    return [value if is_number(value) else None for value in values]
+def sweep_chart(
+    study: Study, metric: Metric | None, *, title: str | None = None, x_title: str | None = None
+) -> alt.TopLevelMixin:
+    """Draw a metric, or the number of atomic prototypes, over one hyper-parameter."""
+    (name,) = study.names
+    several = len(study.lines) > 1
+    rows = []
+    for label, runs in study.lines:
+        line = label if several else study.method
+        points = [(run.params[name], metric_of(run, metric) if metric else _atomic(run)) for run in runs]
+        rows += _summary_rows(line, sorted(points, key=lambda point: point[0]), is_count=metric is None)
+    head = metric.label if metric else "Atomic prototypes"
+    y_title = f"{metric.label}, {metric.unit}" if metric else "atomic prototypes"
+    xs = [row["x"] for row in rows]
+    kind = {"type": "log"} if _is_wide(xs) else {"zero": False}
+    return _lines(
+        rows,
+        list(dict.fromkeys(row["run"] for row in rows)),
+        title=alt.Title(title or f"{head} by {name}, {study.method}", subtitle=_deviation("", rows)),
+        x=alt.X(
+            "x:Q", title=x_title or name, scale=alt.Scale(**kind, nice=False, padding=14), axis=_PLAIN_AXIS
+        ),
+        y=_value_axis(rows, y_title) if metric else _count_axis([row["mean"] for row in rows], y_title),
+        tip=x_title or name,
+        has_legend=several,
+    )
+
+
+def grid_chart(
+    runs: Sequence[RunResult],
+    names: Sequence[str],
+    metric: Metric,
+    *,
+    title: str,
+    titles: Mapping[str, str] | None = None,
+) -> alt.TopLevelMixin:
+    """Draw a metric over two hyper-parameters."""
+    first, second = names
+    found = [(run, value) for run in runs if (value := metric_of(run, metric))]
+    rows = [
+        {
+            **{"row": run.params[first], "column": run.params[second], "value": value.mean},
+            **{"text": decimal(value.mean), "tip": spread(value, signed=metric.is_signed)},
+        }
+        for run, value in found
+    ]
+    ends = sorted(found, key=lambda pair: pair[1].mean)
+    words = {name: (titles or {}).get(name, name) for name in names}
+    return _heat(
+        rows,
+        row_title=words[first],
+        column_title=words[second],
+        title=alt.Title(title, subtitle=f"{metric.unit}, mean over seeds"),
+        description=f"{title}: from {spread(ends[0][1])} to {spread(ends[-1][1])}" if ends else title,
+        tips=[_tip("row", words[first]), _tip("column", words[second]), _tip("tip", metric.label)],
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One line of a comparison: a name, its backbone, our value over seeds and the paper's."""
+
+    label: str
+    backbone: str | None
+    ours: Summary | None
+    paper: Spread | None = None
+
+
+def comparison_charts(comparison: Comparison) -> Iterator[alt.TopLevelMixin]:
+    """One chart per metric of a comparison."""
+    for metric in compared_metrics(comparison):
+        rows = [
+            Interval(row_label(row), row.backbone, row.metrics.get(metric.name), paper_value(row, metric))
+            for row in comparison.rows
+        ]
+        better = f"{'right' if metric.higher_is_better else 'left'} is better"
+        paper = "; filled: ours, hollow: the paper’s" if any(row.paper for row in rows) else ""
+        yield comparison_chart(
+            [row for row in rows if row.ours or row.paper],
+            title=metric.label,
+            about=f"{metric.definition}; {better}{paper}",
+            x_title=f"{metric.label}, {metric.unit}",
+        )
+
+
+def comparison_chart(
+    intervals: Sequence[Interval], *, title: str, about: str, x_title: str
+) -> alt.TopLevelMixin:
+    """Draw one metric by method: mean and deviation, the paper's hollow below ours."""
+    rows = [
+        {
+            **{"method": one.label, "backbone": one.backbone or "no backbone", "source": source},
+            **{"mean": value.mean, "low": value.mean - value.std, "high": value.mean + value.std},
+            "text": spread(value),
+        }
+        for one in intervals
+        for source, value in (("ours", one.ours), ("the paper", one.paper))
+        if value is not None
+    ]
+    backbones = [
+        name for name in ("gcn", "gat", "gin", "no backbone") if any(r["backbone"] == name for r in rows)
+    ]
+    choice = _choose("backbone")
+    sources = list(dict.fromkeys(row["source"] for row in rows))
+    low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+    scale = alt.Scale(zero=False, domain=[low, high], nice=True) if high > low else alt.Scale(zero=False)
+    base = alt.Chart(_data(rows)).encode(
+        y=alt.Y("method:N", sort=None, title=None, axis=alt.Axis(grid=True)),
+        yOffset=alt.YOffset("source:N", scale=alt.Scale(domain=sources)),
+        color=alt.Color("backbone:N", scale=alt.Scale(domain=backbones), legend=_legend(4)),
+        opacity=alt.when(choice).then(alt.value(1)).otherwise(alt.value(0.1)),
+        tooltip=[_tip("method"), _tip("source", "from"), _tip("text", "value")],
+    )
+    ours, paper = (base.transform_filter(alt.datum.source == source) for source in ("ours", "the paper"))
+    x = alt.X("mean:Q", title=x_title, scale=scale)
+    ends = "; ".join(f"{one.label} {spread(one.ours)}" for one in intervals)
+    layers = [
+        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", title=x_title, scale=scale), x2="high:Q"),
+        ours.mark_point(filled=True, size=50).encode(x=x),
+        paper.mark_point(filled=False, size=40).encode(x=x),
+    ]
+    return _finish(
+        alt.layer(*layers).add_params(choice),
+        title=alt.Title(title, subtitle=about),
+        description=ends,
+        height=alt.Step(24 if len(sources) == 1 else 12),
+        has_runs=False,
+    )
+
+
+def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, title: str) -> alt.TopLevelMixin:
+    """Draw the bound on the size of a spherical code over its cosine distance, one line per dimension."""
+    rows = [
+        {"run": f"dimension {dim}", "x": t, "mean": size, "text": f"at most {count(size)}"}
+        for dim, row in sizes.items()
+        for t, size in row
+        if size <= 1e12
+    ]
+    return _lines(
+        rows,
+        [f"dimension {dim}" for dim in sizes],
+        title=alt.Title(title, subtitle="largest number of prototypes that fit"),
+        x=alt.X(
+            "x:Q",
+            title="cosine distance t that any two keep",
+            scale=alt.Scale(type="log", nice=False),
+            axis=_PLAIN_AXIS,
+        ),
+        y=alt.Y(
+            "mean:Q", title="prototypes at most", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
+        ),
+        tip="distance",
+    )
+
+
+def chart_spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The Vega-Lite specification of a chart, with text that HTML, SVG and JSON can hold."""
+    with alt.data_transformers.enable(consolidate_datasets=False):
+        spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    return _cleaned(spec)  # type: ignore[no-any-return]
+
+
+def chart_svg(chart: alt.TopLevelMixin) -> str:
+    """Draw a chart as an SVG file on a white ground.
+
+    Its first line holds a digest of the specification: positions depend on the fonts of a machine, the
+    specification does not.
+
+    Raises:
+        ConfigError: If ``vl-convert-python`` is not installed.
+    """
+    svg: str = require_svg().vegalite_to_svg({**chart_spec(chart), "config": _FILE_CONFIG})
+    return f"<!-- Vega-Lite {spec_digest(chart)} -->\n{svg}\n"
+
+
+def spec_digest(chart: alt.TopLevelMixin) -> str:
+    """What identifies a chart, its data included."""
+    return hashlib.sha256(json.dumps(chart_spec(chart), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def require_svg() -> Any:
+    """The library that writes SVG.
+
+    Raises:
+        ConfigError: If it is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ConfigError(
+            "SVG files need vl-convert-python, which is not installed: pip install 'hpn[docs]'"
+        ) from error
+    return vl_convert
+
+
+_FILE_CONFIG = {**LIGHT.config(background="#ffffff", font=FILE_FONT), "padding": 12}
+_VISIBLE = "indexof(hidden, datum.run) < 0"
+_PLAIN_AXIS = alt.Axis(format="~g", labelOverlap=True)
+
+
+def _lines(
+    rows: Sequence[Row],
+    domain: Sequence[str],
+    *,
+    title: alt.Title,
+    x: alt.X,
+    y: alt.Y,
+    tip: str,
+    has_legend: bool = True,
+) -> alt.TopLevelMixin:
+    """Lines with markers and bands, and at each place a list of all values, the highest first."""
+    base = alt.Chart(_data(rows)).transform_filter(_VISIBLE)
+    colour, shape = _colour(domain, has_legend=has_legend), _shape(domain, has_legend=has_legend)
+    dash = alt.StrokeDash(
+        "run:N",
+        scale=alt.Scale(domain=list(domain), range=list(DASHES)),
+        legend=_legend(2) if has_legend else None,
+    )
+    layers = []
+    if any(row.get("low", row["mean"]) < row["mean"] for row in rows):
+        band = base.mark_area(opacity=0.13)
+        layers.append(band.encode(x=x, y=_on(y, "low"), y2="high:Q", color=colour))
+    layers.append(base.mark_line(strokeWidth=2.2).encode(x=x, y=y, color=colour, strokeDash=dash))
+    layers.append(
+        base.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=y, color=colour, shape=shape)
+    )
+    near = alt.selection_point(
+        name="near", on="pointerover", nearest=True, encodings=["x"], empty=False, clear="pointerout"
+    )
+    shown = alt.when(near).then(alt.value(0.5)).otherwise(alt.value(0))
+    names = list(dict.fromkeys(row["run"] for row in sorted(rows, key=lambda row: (-row["x"], -row["mean"]))))
+    tips = [_tip("x", tip), *(_tip(f"r{i}", name) for i, name in enumerate(names))]
+    places: dict[float, Row] = {}
+    for row in rows:
+        places.setdefault(row["x"], {"x": row["x"]})[f"r{names.index(row['run'])}"] = row["text"]
+    rule = alt.Chart(_data(list(places.values()))).mark_rule().encode(x=x, opacity=shown, tooltip=tips)
+    layers.append(rule.add_params(near))
+    last = {row["run"]: row["text"] for row in sorted(rows, key=lambda row: row["x"])}
+    ends = "; ".join(f"{name} {text}" for name, text in last.items())
+    return _finish(alt.layer(*layers), title=title, description=f"{title.text}. At the end: {ends}")
+
+
+def _heat(
+    rows: Sequence[Row],
+    *,
+    row_title: str,
+    column_title: str,
+    title: alt.Title,
+    description: str,
+    tips: Sequence[alt.Tooltip],
+    domain: tuple[float, float] | None = None,
+) -> alt.TopLevelMixin:
+    values = [row["value"] for row in rows]
+    low, high = domain or (min(values, default=0.0), max(values, default=1.0))
+    rows = [{**row, "is_upper": row["value"] > low + 0.52 * (high - low)} for row in rows]
+    heads = {
+        key: list(dict.fromkeys(row[key] for row in sorted(rows, key=lambda row: row[key])))
+        for key in ("row", "column")
+    }
+    size = min(52.0, WIDTH / max(1, len(heads["column"])))
+    base = alt.Chart(_data(rows)).encode(
+        x=alt.X(
+            "column:O",
+            title=column_title,
+            sort=heads["column"],
+            axis=alt.Axis(labelAngle=0, labelOverlap=True),
+        ),
+        y=alt.Y("row:O", title=row_title, sort=heads["row"], axis=alt.Axis(labelOverlap=True)),
+        tooltip=list(tips),
+    )
+    scale = alt.Scale(domain=[low, high] if high > low else [low - 1, low], range="heatmap")
+    layers = [base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))]
+    if len(heads["column"]) <= MAX_TEXT:
+        ink = alt.Color("is_upper:N", scale=alt.Scale(domain=[False, True], range="ordinal"), legend=None)
+        layers.append(base.mark_text(fontSize=12).encode(text="text:N", color=ink))
+    return _finish(
+        alt.layer(*layers).resolve_scale(color="independent"),
+        title=title,
+        description=description,
+        width=round(size * len(heads["column"])),
+        height=round(min(size, 30.0) * len(heads["row"])),
+        has_runs=False,
+    )
+
+
+def _finish(
+    chart: alt.LayerChart,
+    *,
+    title: alt.Title,
+    description: str,
+    width: float = WIDTH,
+    height: float | alt.Step = HEIGHT,
+    has_runs: bool = True,
+) -> alt.TopLevelMixin:
+    if has_runs:
+        chart = chart.add_params(alt.param(name="hidden", value=[]))
+    return chart.properties(title=title, description=description, width=width, height=height)
+
+
+def _summary_rows(
+    label: str,
+    points: Sequence[tuple[float, Summary | None]],
+    *,
+    ceiling: float = math.inf,
+    is_count: bool = False,
+) -> list[Row]:
+    return [
+        {
+            **{"run": label, "x": x, "mean": value.mean},
+            **(
+                {}
+                if is_count
+                else {"low": value.mean - value.std, "high": min(ceiling, value.mean + value.std)}
+            ),
+            "text": count(value.mean) if is_count else spread(value),
+        }
+        for x, value in points
+        if value is not None
+    ]
+
+
+def _deviation(text: str, rows: Sequence[Row]) -> str:
+    has_spread = any(row.get("high", row["mean"]) > row["mean"] for row in rows)
+    return "; ".join(filter(None, (text, "mean ± standard deviation over seeds" if has_spread else "")))
+
+
+def _ends(group: Group, values: Sequence[Sequence[Summary | None]]) -> str:
+    return "At the end: " + "; ".join(
+        f"{label} {', '.join(spread(value) for value in row)}"
+        for label, row in zip(group.labels, values, strict=True)
+    )
+
+
+def _atomic(run: RunResult) -> Summary | None:
+    return summarize([(run.prototypes or {}).get("atomic")])
+
+
+def _step_axis(title: str) -> alt.X:
+    return alt.X(
+        "x:Q",
+        title=title,
+        scale=alt.Scale(nice=False, zero=False, padding=16),
+        axis=alt.Axis(tickMinStep=1, format="d", grid=False),
+    )
+
+
+def _value_axis(rows: Sequence[Row], title: str) -> alt.Y:
+    """An axis of percentages or points: close around the values, but not closer than noise deserves."""
+    low = min((row.get("low", 0.0) for row in rows), default=0.0)
+    high = max((row.get("high", _FULL) for row in rows), default=_FULL)
+    low = min(low, high - 4)
+    return alt.Y(
+        "mean:Q",
+        title=title,
+        scale=alt.Scale(domain=[max(0.0, low) if high > 0 and low > -4 else low, high], nice=True),
+    )
+
+
+def _count_axis(values: Sequence[float], title: str, *, is_log: bool | None = None) -> alt.Y:
+    if not (_is_wide(values) if is_log is None else is_log):
+        return alt.Y(
+            "mean:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=6)
+        )
+    low, high = (f(math.log10(g(values))) for f, g in ((math.floor, min), (math.ceil, max)))
+    every = math.ceil((high - low) / 7)
+    ticks = [10.0**power for power in range(low, high + 1, every)]
+    domain = alt.Scale(type="log", domain=[10.0**low, 10.0**high])
+    return alt.Y("mean:Q", title=title, scale=domain, axis=alt.Axis(format="~s", values=ticks))
+
+
+def _on(axis: alt.Y, field: str) -> alt.Y:
+    """The same axis for another field."""
+    copy = axis.copy(deep=False)
+    copy.shorthand = f"{field}:Q"
+    return copy  # type: ignore[no-any-return]
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    return bool(values) and min(values) > 0 and max(values) > _WIDE_RANGE * min(values)
+
+
+def _colour(domain: Sequence[str], *, has_legend: bool = True) -> alt.Color:
+    legend = _legend(2) if has_legend else None
+    return alt.Color("run:N", scale=alt.Scale(domain=list(domain)), legend=legend)
+
+
+def _shape(domain: Sequence[str], *, has_legend: bool = True) -> alt.Shape:
+    legend = _legend(2) if has_legend else None
+    return alt.Shape("run:N", scale=alt.Scale(domain=list(domain)), legend=legend)
+
+
+def _legend(columns: int) -> alt.Legend:
+    return alt.Legend(title=None, orient="bottom", columns=columns)
+
+
+def _choose(field: str) -> alt.Parameter:
+    """A click in the legend shows what was clicked alone, further clicks add to it."""
+    return alt.selection_point(name="chosen", fields=[field], bind="legend", toggle="true")
+
+
+def _tip(field: str, title: str | None = None) -> alt.Tooltip:
+    return alt.Tooltip(f"{field}:N", title=title or field)
+
+
+def _data(rows: Sequence[Row]) -> alt.InlineData:
+    return alt.InlineData(values=list(rows))
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {key: _cleaned(part) for key, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list) else value

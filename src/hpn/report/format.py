@@ -1,8 +1,7 @@
-"""Numbers and names as text: rounding, units, and the escaping all data goes through."""
+"""Numbers and names as text: rounding, units, and characters that files cannot hold."""
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from decimal import Decimal
@@ -10,6 +9,7 @@ from typing import TypeGuard
 
 from hpn.experiment.published import Spread
 from hpn.metrics import Metric, Summary
+from hpn.theory.memory import NO_BOUND
 
 MISSING = "–"
 
@@ -17,16 +17,14 @@ MISSING = "–"
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def esc(value: object) -> str:
-    r"""Make a value safe as text and as a quoted attribute, in HTML and in SVG.
+def clean(text: str) -> str:
+    r"""Replace characters that HTML, SVG and UTF-8 cannot hold.
 
     Example:
-        >>> esc('a & "b"')
-        'a &amp; &quot;b&quot;'
-        >>> esc("\x00") == "\ufffd"
+        >>> clean("a\x00b") == "a\ufffdb"
         True
     """
-    return html.escape(_UNPRINTABLE.sub("\ufffd", str(value)), quote=True)
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def plain_markdown(value: object) -> str:
@@ -36,18 +34,7 @@ def plain_markdown(value: object) -> str:
         >>> print(plain_markdown("a_b | <c>"))
         a\_b \| \<c\>
     """
-    return re.sub(r"([\\`*_~\[\]<>|&])", r"\\\1", " ".join(_UNPRINTABLE.sub("\ufffd", str(value)).split()))
-
-
-def coord(value: float) -> str:
-    """Write a coordinate with one digit, and none where it is whole.
-
-    Example:
-        >>> coord(12.0), coord(3.14159), coord(-0.01)
-        ('12', '3.1', '0')
-    """
-    text = f"{value:.1f}"
-    return "0" if text == "-0.0" else text.removesuffix(".0")
+    return re.sub(r"([\\`*_~\[\]<>|&])", r"\\\1", " ".join(clean(str(value)).split()))
 
 
 def decimal(value: float | None, digits: int = 1, *, signed: bool = False) -> str:
@@ -116,6 +103,40 @@ def quantity(value: float | None) -> str:
     size = abs(value)
     digits = 0 if size >= 100 or size == 0 else 1 if size >= 10 else 2 if size >= 0.1 else 3
     return decimal(value, digits)
+
+
+def plain(value: float) -> str:
+    """Write a setting as short as it can be, a very small or large one with a power of ten.
+
+    Example:
+        >>> plain(0.05), plain(1500), plain(0.0001), plain(2.5e-6), plain(-0.5), plain(1e12)
+        ('0.05', '1,500', '0.0001', '2.5 × 10⁻⁶', '−0.5', '10¹²')
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1e9:
+        return f"{value + 0.0:,.6g}".replace("-", "−") if abs(value) < 1e6 else f"{value:,.0f}"
+    digits, exponent = f"{value:.2e}".split("e")
+    short, power = digits.rstrip("0").removesuffix("."), f"10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return power if short == "1" else f"{short} × {power}".replace("-", "−")
+
+
+def bound_text(bound: float | None, before: str = "") -> str:
+    """Write a bound, unless there is none or it is so large that it bounds nothing.
+
+    Example:
+        >>> bound_text(4096, "bound "), bound_text(10**15), bound_text(10**19), bound_text(None)
+        ('bound 4,096', '1.0 × 10¹⁵', 'no useful bound', 'no useful bound')
+    """
+    return "no useful bound" if bound is None or bound >= NO_BOUND else f"{before}{count(bound)}"
+
+
+def plural(num: int, noun: str) -> str:
+    """Count a noun.
+
+    Example:
+        >>> plural(1, "task"), plural(5, "task")
+        ('1 task', '5 tasks')
+    """
+    return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

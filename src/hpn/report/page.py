@@ -1,18 +1,397 @@
-"""What every page has around its content: policy, style and script, all in the one file."""
+"""Pages: one HTML file each that needs nothing else, written whole or not at all."""
 
 from __future__ import annotations
 
-from hpn.report.format import esc
-from hpn.report.style import SCRIPT, content_policy, page_css
+import base64
+import functools
+import hashlib
+import itertools
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jinja2
+
+from hpn.errors import DataError, HPNError
+from hpn.experiment.compare.result import Comparison
+from hpn.experiment.run.folder import write_atomic
+from hpn.experiment.run.result import RunResult
+from hpn.metrics import Metric
+from hpn.report.comparison import PARAMETERS_REMARK, compared_metrics, row_label, table_columns, table_notes
+from hpn.report.figures import FIGURES, WIDTH, chart_spec, comparison_charts
+from hpn.report.format import (
+    MISSING,
+    bound_text,
+    clean,
+    count,
+    decimal,
+    metric_text,
+    plural,
+    quantity,
+    spread,
+)
+from hpn.report.results import (
+    Group,
+    Run,
+    best_value,
+    find_results,
+    group_runs,
+    metric_of,
+    shown_metrics,
+    step_noun,
+    step_text,
+)
+from hpn.report.theme import DARK, DASHES, LIGHT, MARKERS
+from hpn.report.wording import (
+    EDGES,
+    EVALUATIONS,
+    NOT_MEASURED,
+    STORED_TERM,
+    TERMS,
+    explanation,
+    headline,
+    lead,
+    metric_terms,
+    setting,
+    terms,
+)
+
+log = logging.getLogger(__name__)
 
 
-def frame_page(title: str, body: str) -> str:
-    """A whole HTML document around ``body``, which is markup."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{esc(content_policy())}">\n'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{esc(title)}</title>\n<style>{page_css()}</style>\n</head>\n"
-        f'<body>\n<div class="page">{body}</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n'
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, what it is sorted by, and smaller lines below."""
+
+    text: str
+    value: float | str | None = None
+    sub: Sequence[str] = ()
+    is_best: bool = False
+    href: str = ""
+    css: str = ""
+    span: int = 1
+
+
+@dataclass(frozen=True)
+class Body:
+    """Rows of a table, under a title of their own if they have one."""
+
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    sub: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: heads and rows."""
+
+    heads: Sequence[Cell]
+    bodies: Sequence[Body]
+
+
+def write_report(
+    runs: Sequence[Path | str],
+    out: Path | str,
+    *,
+    on_skip: Callable[[str], object] = log.warning,
+) -> Path:
+    """Write one self-contained HTML page about finished runs.
+
+    Args:
+        runs: Folders of runs, comparisons and tuning, or their JSON files; one named twice counts once.
+        out: The file to write. It is replaced at once, so an earlier report stays whole if writing
+            fails.
+        on_skip: Receives one line about each folder without a result; by default it is logged.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        DataError: If no run has finished, a path does not exist or a file is damaged.
+        HPNError: If ``out`` cannot be written.
+    """
+    skipped = list[str]()
+    found = find_results(map(Path, runs), skipped.append)
+    if not found.runs and not found.comparisons:
+        first = f" ({skipped[0].removesuffix('; skipped')})" if skipped else ""
+        raise DataError(f"there is nothing to report on; name at least one folder of a finished run{first}")
+    for line in skipped:
+        on_skip(line)
+    return write_page(
+        lambda: render_page(list(found.runs.values()), list(found.comparisons.values())), Path(out)
     )
+
+
+def write_page(render: Callable[[], str], out: Path) -> Path:
+    """Write a page in place of what was there.
+
+    Raises:
+        HPNError: If it cannot be written.
+    """
+    if out.is_dir():
+        raise HPNError(f"out is a folder, {out}: name a file, such as {out / 'report.html'}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(out, render().encode())
+    except OSError as error:
+        raise HPNError(f"{out} cannot be written ({error.strerror}): name another file") from error
+    return out
+
+
+def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> str:
+    """Build the page of runs and comparisons."""
+    groups, ids = group_runs(runs), (f"chart-{number}" for number in itertools.count(1))
+    modes = " ".join(f"{name.capitalize()}: {said}." for name, said in EVALUATIONS.items())
+    edges = " ".join(f"{name.capitalize()}: {said}." for name, said in EDGES.items())
+    is_bold = any(len(group.runs) > 1 for group in groups)
+    numbers = itertools.count(1)
+    shown = [_group_data(group, ids, [f"run-{next(numbers)}" for _ in group.runs]) for group in groups]
+    return render_template(
+        "report.html.j2",
+        over="hpn report",
+        title=headline([*(run.result for run in runs), *comparisons]),
+        lead=lead(len(runs), len(groups)),
+        summary=_summary(groups) if runs else None,
+        summary_note="Bold: the best mean among runs of the same setting." if is_bold else "",
+        comparisons=[_comparison_data(comparison) for comparison in comparisons],
+        groups=shown,
+        terms=[*terms(runs), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges)],
+    )
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Build the page of what :func:`hpn.compare` gives."""
+    rows = comparison.rows
+    methods = plural(len({row.method for row in rows}), "method")
+    ids = (f"chart-{number}" for number in itertools.count(1))
+    return render_template(
+        "comparison.html.j2",
+        over="hpn comparison",
+        title=f"Methods compared on {comparison.dataset}",
+        lead=f"{plural(len(rows), 'cell')} of {methods}, {plural(len(comparison.seeds), 'seed')} each: what "
+        "each learned, what it kept, and what it cost.",
+        explanation=explanation(comparison),
+        comparison=_comparison_data(comparison),
+        pictures=[_picture(chart, next(ids)) for chart in comparison_charts(comparison)],
+        command=comparison.command,
+        terms=[*metric_terms(compared_metrics(comparison)), TERMS[-1], STORED_TERM],
+    )
+
+
+def render_template(name: str, **content: Any) -> str:
+    """Fill a template; what every page has is added: policy, style and scripts, all in the one file."""
+    style, *scripts = (_asset(file) for file in ("page.css", "vega.js", "page.js"))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_digest(style)}'; "
+        f"script-src {' '.join(f'{chr(39)}sha256-{_digest(script)}{chr(39)}' for script in scripts)}"
+    )
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            policy=policy,
+            style=style,
+            scripts=scripts,
+            themes={"light": LIGHT.config(), "dark": DARK.config()},
+            markers=list(MARKERS.values()),
+            dashes=[" ".join(map(str, dash)) for dash in DASHES],
+            **content,
+        )
+    )
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("hpn.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    text = (files("hpn.report") / "templates" / name).read_text(encoding="utf-8")
+    if name == "page.css":
+        series = [
+            "".join(f".s{i}{{color:{colour}}}" for i, colour in enumerate(theme.series))
+            for theme in (LIGHT, DARK)
+        ]
+        text = text.replace(
+            "@SERIES", f"{series[0]}\n@media screen and (prefers-color-scheme:dark){{{series[1]}}}"
+        )
+    return text
+
+
+@functools.cache
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _picture(chart: alt.TopLevelMixin, number: str) -> dict[str, Any]:
+    """A chart on a page: its caption, and the specification without what the page shows itself."""
+    spec = chart_spec(chart)
+    title = spec.pop("title")
+    is_wide = isinstance(spec.get("width"), (int, float)) and spec["width"] > WIDTH
+    if spec.get("width") == WIDTH:
+        spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    _drop_run_legends(spec)
+    name = re.sub(r"[^a-z0-9]+", "-", title["text"].lower()).strip("-")
+    about = title.get("subtitle", "")
+    return {
+        "id": number,
+        "title": title["text"],
+        "about": about,
+        "spec": spec,
+        "is_wide": is_wide,
+        "file_name": name,
+    }
+
+
+def _drop_run_legends(spec: Any) -> None:
+    """Runs are named once for all charts, by the key above them."""
+    if isinstance(spec, dict):
+        if spec.get("field") == "run" and "legend" in spec:
+            spec["legend"] = None
+        for part in spec.values():
+            _drop_run_legends(part)
+    elif isinstance(spec, list):
+        for part in spec:
+            _drop_run_legends(part)
+
+
+def _group_data(group: Group, ids: Iterator[str], run_ids: Sequence[str]) -> dict[str, Any]:
+    def pictures(scope: str, of: Group) -> list[dict[str, Any]]:
+        return [
+            _picture(chart, next(ids))
+            for figure in FIGURES.values()
+            if figure.scope == scope
+            for chart in figure.draw(of)
+        ]
+
+    result = group.results[0]
+    return {
+        "dataset": result.dataset,
+        "setting": setting(result),
+        "explanation": explanation(result),
+        "pictures": pictures("group", group),
+        "studies": pictures("study", group),
+        "runs": [
+            {
+                **_run_data(run.result),
+                "id": run_ids[i],
+                "label": label,
+                "style": group.domain.index(label),
+                "pictures": pictures("run", group.single(i)),
+            }
+            for i, (run, label) in enumerate(zip(group.runs, group.labels, strict=True))
+        ],
+    }
+
+
+def _run_data(result: RunResult) -> dict[str, Any]:
+    found = [(metric, metric_of(result, metric)) for metric in shown_metrics([result])]
+    return {
+        "note": NOT_MEASURED[:1].upper() + NOT_MEASURED[1:] if result.is_trivial else "",
+        "metrics": [(metric.label, metric_text(metric, value), metric.unit) for metric, value in found],
+        "steps_title": f"{step_noun(result).capitalize()}s",
+        "steps": _steps(result),
+        "command": result.command,
+        "facts": [
+            ("Settings", " · ".join(f"{name} {value}" for name, value in result.params.items())),
+            ("Seeds", ", ".join(map(str, result.seeds))),
+            ("Folder", result.out),
+            ("Versions", " · ".join(f"{name} {version}" for name, version in result.versions.items())),
+        ],
+    }
+
+
+def _steps(result: RunResult) -> Grid:
+    matrix, rows = result.mean_matrix(), []
+    for j in range(len(matrix)):
+        learned, last = matrix[j][j], matrix[-1][j]
+        change = last.mean - learned.mean if learned and last else None
+        rows.append(
+            [
+                Cell(str(j + 1), j + 1),
+                Cell(step_text(result, j), css="text"),
+                Cell(spread(learned), learned and learned.mean),
+                Cell(spread(last), last and last.mean),
+                Cell(decimal(change, signed=True), change),
+            ]
+        )
+    return Grid([Cell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
+
+
+def _summary(groups: Sequence[Group]) -> Grid:
+    """One row per run; seconds are per seed, as in the charts."""
+    metrics = shown_metrics(result for group in groups for result in group.results)
+    heads = [Cell("Run"), *(Cell(metric.label, sub=metric.unit) for metric in metrics)]
+    costs = {
+        "Parameters": "",
+        "Prototypes": "of at most",
+        "Fit": "s per seed",
+        "Predict": "s per seed",
+        "Memory": "peak, MB",
+    }
+    heads += [Cell(text, sub=sub) for text, sub in costs.items()]
+    numbers = itertools.count(1)
+    bodies = []
+    for group in groups:
+        best = {m.name: best_value(m, [metric_of(result, m) for result in group.results]) for m in metrics}
+        rows = [
+            _summary_row(result, label, f"#run-{next(numbers)}", metrics, best)
+            for result, label in zip(group.results, group.labels, strict=True)
+        ]
+        result = group.results[0]
+        bodies.append(Body(rows, result.dataset, " · ".join(setting(result))))
+    return Grid(heads, bodies)
+
+
+def _summary_row(
+    result: RunResult, label: str, href: str, metrics: Iterable[Metric], best: dict[str, float | None]
+) -> list[Cell]:
+    cells = [Cell(label, label, sub=[plural(len(result.seeds), "seed")], href=href)]
+    for metric in metrics:
+        value = metric_of(result, metric)
+        is_best = value is not None and value.mean == best[metric.name]
+        cells.append(Cell(metric_text(metric, value), value.mean if value else "", is_best=is_best))
+    limit = [] if result.parameter_bound is None else [f"≤ {bound_text(result.parameter_bound)}"]
+    cells.append(Cell(count(result.parameters), result.parameters or "", limit))
+    bounds = result.bounds or {}
+    levels = [
+        f"{level} {count(num)}" + (f" / {bound_text(bounds[level])}" if level in bounds else "")
+        for level, num in (result.prototypes or {}).items()
+    ]
+    total = sum((result.prototypes or {}).values())
+    cells.append(Cell("" if levels else MISSING, total or "", levels, css="num proto"))
+    seconds = result.seconds_per_seed()
+    amounts = [seconds and seconds.fit, seconds and seconds.predict, result.peak_rss_mb]
+    return [*cells, *(Cell(quantity(amount), "" if amount is None else amount) for amount in amounts)]
+
+
+def _comparison_data(comparison: Comparison) -> dict[str, Any]:
+    columns = table_columns(comparison)
+    rows = []
+    for number, row in enumerate(comparison.rows):
+        cells = [Cell(row_label(row), row_label(row))]
+        if row.error:
+            cells.append(Cell(f"failed: {row.error}", "", css="text", span=len(columns)))
+        else:
+            cells += [Cell(c.cell(row), c.number(row), is_best=number in c.best) for c in columns]
+        rows.append(cells)
+    heads = [Cell("Method"), *(Cell(column.head, sub=column.unit) for column in columns)]
+    return {
+        "dataset": comparison.dataset,
+        "setting": setting(comparison),
+        "table": Grid(heads, [Body(rows)]),
+        "notes": [*table_notes(comparison), PARAMETERS_REMARK],
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,36 @@ class Found:
         file = (path / RESULT if path.is_dir() else path).resolve()
         if file not in self.runs:
             self.runs[file] = load_run(path)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Comparable runs with their names.
+
+    Args:
+        runs: The runs.
+        labels: Their names.
+        domain: All names on the page, by which colours are chosen.
+    """
+
+    runs: Sequence[Run]
+    labels: Sequence[str]
+    domain: Sequence[str]
+
+    @classmethod
+    def of(cls, results: Sequence[RunResult], labels: Sequence[str] | None = None) -> Group:
+        """A group that stands alone."""
+        labels = labels or label_results(results)
+        return cls([Run(result) for result in results], labels, labels)
+
+    @property
+    def results(self) -> list[RunResult]:
+        """Their results."""
+        return [run.result for run in self.runs]
+
+    def single(self, number: int) -> Group:
+        """One run of the group, in its colour."""
+        return Group([self.runs[number]], [self.labels[number]], self.domain)
 
 
 def find_results(paths: Iterable[Path], on_skip: Callable[[str], object]) -> Found:
@@ -120,7 +151,7 @@ def load_run(path: Path) -> Run:
     return Run(result, views)
 
 
-def group_runs(runs: Iterable[Run]) -> list[list[Run]]:
+def group_runs(runs: Iterable[Run]) -> list[Group]:
     """Split runs into groups that may share a chart, in the order they first appear.
 
     Runs are comparable when data set, stream, scenario, evaluation, edges and steps agree.
@@ -130,7 +161,9 @@ def group_runs(runs: Iterable[Run]) -> list[list[Run]]:
         names = ("dataset", "stream", "scenario", "evaluate", "edges")
         steps = tuple((step.name, *step.classes) for step in run.result.steps)
         groups.setdefault((*(getattr(run.result, name) for name in names), steps), []).append(run)
-    return list(groups.values())
+    labels = [label_results([run.result for run in members]) for members in groups.values()]
+    domain = list(dict.fromkeys(itertools.chain(*labels)))
+    return [Group(members, names, domain) for members, names in zip(groups.values(), labels, strict=True)]
 
 
 def metric_of(result: RunResult, metric: Metric) -> Summary | None:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpn.experiment.run.result import RunResult
-from hpn.metrics import Metric, Summary, summarize
-from hpn.report.cards import figure_card, plot_box
 from hpn.report.format import is_number
-from hpn.report.grid import grid_svg
-from hpn.report.results import method_name, metric_of, shown_metrics
-from hpn.report.scales import is_wide_range, plain
-from hpn.report.sweeps import Sweep, sweep_svg
+from hpn.report.results import method_name
 from hpn.report.variants import differing, setting_key, variant_names
 
 _MIN_POINTS = 3
-_MAX_COLUMNS = 8
-_FULL = 100.0
 
 
 @dataclass(frozen=True)
@@ -43,21 +35,6 @@ def find_studies(results: Sequence[RunResult]) -> list[Study]:
     for result in results:
         methods.setdefault(method_name(result.method, result.backbone), []).append(result)
     return [study for method, runs in methods.items() for study in _of_method(method, runs)]
-
-
-def sensitivity_block(results: Sequence[RunResult]) -> str:
-    """Build the charts of all studies among the runs of a group; empty where there are none."""
-    figures = [
-        figure
-        for study in find_studies(results)
-        for figure in (_grids(study) if len(study.names) > 1 else _sweeps(study))
-    ]
-    if not figures:
-        return ""
-    return (
-        '<div class="study"><h3>Sensitivity</h3><p class="note">Runs of one method that differ in nothing '
-        f'but what is named.</p><div class="grid">{"".join(figures)}</div></div>'
-    )
 
 
 def _of_method(method: str, runs: Sequence[RunResult]) -> list[Study]:
@@ -110,91 +87,3 @@ def _line_names(lines: Sequence[Sequence[RunResult]], name: str) -> list[str]:
     others = [{k: v for k, v in runs[0].params.items() if k != name} for runs in lines]
     named = variant_names(others)
     return [text or f"setting {i + 1}" for i, text in enumerate(named)]
-
-
-@dataclass(frozen=True)
-class _Measure:
-    """Something that is drawn over the settings."""
-
-    head: str
-    y_label: str
-    unit: str
-    value: Callable[[RunResult], Summary | None]
-
-    @property
-    def is_count(self) -> bool:
-        """Whether it is a count, which has no deviation and may be drawn by its logarithm."""
-        return not self.unit
-
-
-def _measures(study: Study) -> list[_Measure]:
-    """Every metric that has a value, and atomic prototypes where a single setting changes."""
-    runs = [run for _, line in study.lines for run in line]
-    measures = [_of_metric(metric) for metric in shown_metrics(runs)]
-    if len(study.names) == 1 and any(_atomic(run) for run in runs):
-        measures.append(_Measure("Atomic prototypes", "atomic prototypes", "", _atomic))
-    return measures
-
-
-def _of_metric(metric: Metric) -> _Measure:
-    return _Measure(
-        metric.label, f"{metric.label}, {metric.unit}", metric.unit, lambda run: metric_of(run, metric)
-    )
-
-
-def _atomic(run: RunResult) -> Summary | None:
-    return summarize([(run.prototypes or {}).get("atomic")])
-
-
-def _sweeps(study: Study) -> list[str]:
-    (name,) = study.names
-    xs = [float(run.params[name]) for _, runs in study.lines for run in runs]
-    figures = []
-    for measure in _measures(study):
-        sweeps = [
-            Sweep(
-                line if len(study.lines) > 1 else study.method,
-                [float(run.params[name]) for run in runs],
-                [measure.value(run) for run in runs],
-            )
-            for line, runs in study.lines
-        ]
-        means = [value.mean for sweep in sweeps for value in sweep.values if value is not None]
-        title = f"{measure.head} by {name}, {study.method}"
-        svg = sweep_svg(
-            sweeps,
-            title=title,
-            x_label=name,
-            y_label=measure.y_label,
-            log_x=is_wide_range(xs),
-            log_y=measure.is_count and is_wide_range(means),
-            ceiling=_FULL if measure.unit == "%" and max(means) <= _FULL else math.inf,
-            standalone=False,
-        )
-        sub = "mean over seeds" if measure.is_count else "mean ± standard deviation over seeds"
-        figures.append(figure_card(title, sub, plot_box(svg, title)))
-    return figures
-
-
-def _grids(study: Study) -> list[str]:
-    ((_, runs),) = study.lines
-    axes = {name: sorted({float(run.params[name]) for run in runs}) for name in study.names}
-    rows, columns = sorted(study.names, key=lambda name: -len(axes[name]))  # a phone scrolls down
-    at = {tuple(float(run.params[name]) for name in (rows, columns)): run for run in runs}
-    found = [[at.get((row, column)) for column in axes[columns]] for row in axes[rows]]
-    figures = []
-    for measure in _measures(study):
-        title = f"{measure.head} by {rows} and {columns}, {study.method}"
-        svg = grid_svg(
-            [[None if run is None else measure.value(run) for run in line] for line in found],
-            rows=[plain(value) for value in axes[rows]],
-            columns=[plain(value) for value in axes[columns]],
-            row_label=rows,
-            column_label=columns,
-            title=title,
-            unit=measure.unit,
-            standalone=False,
-        )
-        box = plot_box(svg, title, keeps_size=len(axes[columns]) > _MAX_COLUMNS)
-        figures.append(figure_card(title, f"mean over seeds, {measure.unit}", box))
-    return figures

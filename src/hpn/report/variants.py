@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from hpn.report.format import MISSING, is_number
-from hpn.report.scales import plain
+from hpn.report.format import MISSING, is_number, plain
 
 MAX_NAMED = 3
 """Most hyper-parameters that a name lists; a longer list would be no name."""
-
-_WORD = re.compile(r"[^\W\d]+…?(?= [\d−])")  # the name of a hyper-parameter before its value
 
 Params = Mapping[str, Any]
 
@@ -40,24 +36,6 @@ def variant_names(settings: Sequence[Params]) -> list[str]:
     if len(names) > MAX_NAMED:
         names = []
     return [", ".join(f"{name} {_text(params.get(name))}" for name in names) for params in settings]
-
-
-def short_name(label: str, length: int) -> str:
-    """Cut the name of a run to a number of characters, so that what tells it from others stays.
-
-    Example:
-        >>> short_name("hpn (num_extractors 64, dim 2)", 18), short_name("hpn (cora-hpn-aa32f2ee)", 18)
-        ('hpn (n… 64, dim 2)', 'hpn (cor…aa32f2ee)')
-    """
-    short = label
-    while len(short) > length:
-        word = max(_WORD.findall(short), key=len, default="")
-        if len(word) < 3:
-            # Values tell runs apart, and stand at the end; without any, both ends may.
-            head = 0 if short != label else (length - 1) // 2
-            return f"{label[:head]}…{short[head + 1 - length :]}"
-        short = short.replace(word, f"{word[:-2]}…", 1)
-    return short
 
 
 def setting_key(params: Params, *, without: Collection[str]) -> tuple[tuple[str, str], ...]:

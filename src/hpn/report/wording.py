@@ -1,4 +1,4 @@
-"""What the page says in words: settings, terms, headings."""
+"""The words on a page: settings, terms, headings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from hpn.experiment.compare.result import Comparison
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
+from hpn.report.format import plural
 from hpn.report.results import Run, shown_metrics, step_noun
 
 UNITS = {"%": "per cent"}
@@ -33,10 +34,10 @@ NOT_MEASURED = "accuracy is not measured: there is a single class to choose from
 TERMS = (
     (
         "Cost",
-        "Parameters are the mean over seeds, memory the largest of any seed. Seconds are the sum "
-        "over seeds in the table and the mean in the chart.",
+        "Parameters and seconds are the mean over seeds, in tables and charts alike; memory is the largest "
+        "of any seed.",
     ),
-    ("±", "Standard deviation over seeds; absent with one seed. Bands and whiskers show the same."),
+    ("±", "Standard deviation over seeds; absent with one seed. Bands and horizontal lines show the same."),
 )
 
 STORED_TERM = (
@@ -83,16 +84,6 @@ def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return found
 
 
-def plural(num: int, noun: str) -> str:
-    """Count a noun.
-
-    Example:
-        >>> plural(1, "task"), plural(5, "task")
-        ('1 task', '5 tasks')
-    """
-    return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
-
-
 def setting(result: RunResult | Comparison) -> list[str]:
     """Name what the results of a group share besides the data set."""
     return [
@@ -105,7 +96,7 @@ def setting(result: RunResult | Comparison) -> list[str]:
 
 
 def explanation(result: RunResult | Comparison) -> str:
-    """Say how the evaluation asked and which edges it used."""
+    """State how the evaluation asked and which edges it used."""
     known = [
         (result.evaluate.capitalize(), EVALUATIONS.get(result.evaluate)),
         (f"Edges {result.edges}", EDGES.get(result.edges)),

@@ -276,6 +276,11 @@ class RunResult(Protocol, WithMetrics):
         total = self.seconds.total + more
         return self.model_copy(update={"seconds": self.seconds.model_copy(update={"total": total})})
 
+    def seconds_per_seed(self) -> Costs | None:
+        """The mean seconds of a seed."""
+        parts = self.seconds and {name: value / len(self.seeds) for name, value in self.seconds}
+        return Costs(**parts) if parts else None
+
     def class_name(self, label: int) -> str:
         """What a class is called."""
         return self.class_names.get(str(label), f"class {label}")
