@@ -11,10 +11,10 @@ import pytest
 from hpn.display import print_comparison, print_result
 from hpn.experiment.compare.result import Comparison
 from hpn.experiment.run.result import RunResult
-from hpn.metrics import METRICS, Measured, Metric, metric, summarize
-from hpn.report import Run, metrics_table, render_page
+from hpn.metrics import METRICS, Measured, Metric, metric, metrics_table, summarize
+from hpn.report import Run, render_page
 from hpn.report.comparison import comparison_csv, comparison_markdown
-from hpn.report.comparison_html import comparison_html
+from hpn.report.page import comparison_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,7 +44,7 @@ def test_a_result_has_it(
     line = next(line for line in capsys.readouterr().out.splitlines() if added.title in line)
     assert line.removeprefix(added.title).strip() == "71.2 ± 1.4 %"
     page = render_page([Run(result)])
-    assert ">worst<small>%</small></th>" in page, "the head of the table"
+    assert ">worst</button><small>%</small></th>" in page, "the head of the table"
     assert "worst <b>71.2 ± 1.4</b> %" in page
     assert "Lowest accuracy on any task after the last task" in page
 
@@ -63,7 +63,7 @@ def test_a_comparison_has_it(
     *_, last = csv.DictReader(comparison_csv(comparison).splitlines())
     assert float(last["worst_mean"]) == 71.25
     print_comparison(comparison)
-    for text in (comparison_markdown(comparison), comparison_html(comparison), capsys.readouterr().out):
+    for text in (comparison_markdown(comparison), comparison_page(comparison), capsys.readouterr().out):
         assert "71.2 ± 1.4" in text
         assert added.title in text
 
@@ -71,6 +71,6 @@ def test_a_comparison_has_it(
 def test_the_documentation_has_it_and_all_others(added: Metric) -> None:
     page = (DOCS / "metrics.md").read_text(encoding="utf-8")
     *rows, new = metrics_table().splitlines()
-    assert "\n".join(rows) in page, "make it again with hpn.report.metrics_table"
+    assert "\n".join(rows) in page, "make it again with hpn.metrics.metrics_table"
     assert new == "| worst | `worst` | % | higher | lowest accuracy on any task after the last task |"
     assert new not in page

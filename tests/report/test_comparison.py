@@ -1,20 +1,20 @@
 import csv
 import json
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
 
 from hpn.experiment.compare.result import Comparison
-from hpn.experiment.published import Spread
 from hpn.metrics import METRICS, Summary, summarize
-from hpn.report.comparison import comparison_csv, comparison_markdown, write_comparison
-from hpn.report.comparison_chart import WIDTH, Interval, intervals_svg
-from hpn.report.comparison_html import comparison_html
-from hpn.report.comparison_table import PARAMETERS_REMARK, best_rows
-
-SVG = "{http://www.w3.org/2000/svg}"
+from hpn.report.comparison import (
+    PARAMETERS_REMARK,
+    best_rows,
+    comparison_csv,
+    comparison_markdown,
+    write_comparison,
+)
+from hpn.report.page import comparison_page
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_remark_says_what_the_papers_amounts_are():
 
 
 def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page, without_paper):
-    texts = [comparison_markdown(without_paper), "".join(parse_page(comparison_html(without_paper)).text)]
+    texts = [comparison_markdown(without_paper), "".join(parse_page(comparison_page(without_paper)).text)]
     for text in texts:
         assert "The paper’s AM and FM are left out: they are for edges within a task." in text
         assert "Δ" not in text
@@ -80,23 +80,24 @@ def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page, w
 
 
 def test_html(parse_page, make_comparison):
-    page = parse_page(comparison_html(make_comparison()))
+    page = parse_page(comparison_page(make_comparison()))
     text = "".join(page.text)
     for said in ("Methods compared on cora", "5 cells of 4 methods, 2 seeds each", PARAMETERS_REMARK):
         assert said in text
     for said in ("63.3 ± 1.4", "63.1 ± 0.5", "+0.2", "46,720", "failed: out of | memory <b>", "hollow"):
         assert said in text
-    assert page.tags["tbody"] == 4, "rows are grouped by method"
-    assert page.tags["svg"] == 3 + 4, "charts, and markers of three backbones and of none"
+    assert page.tags["figure"] == 3, "one chart per metric"
     assert ("div", "class", "sum card scroll") in page.attributes
-    best = re.findall(r'<td class="num best">(.*?)</td>', comparison_html(make_comparison()))
+    best = re.findall(r'<td class="num best"[^>]*>(.*?)</td>', comparison_page(make_comparison()))
     assert best == ["94.0 ± 1.4"], "FM and ARS are the same everywhere"
+    values = [
+        float(value) for tag, name, value in page.attributes if (tag, name) == ("td", "data-value") and value
+    ]
+    assert {63.3, 63.1, 46720.0, 12.75} <= set(values), "cells are sorted by their numbers"
 
 
 def test_the_page_needs_nothing_else(parse_page, make_comparison):
-    text = comparison_html(make_comparison())
-    assert set(re.findall(r"https?://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}
-    page = parse_page(text)
+    page = parse_page(comparison_page(make_comparison()))
     assert not {"link", "img", "iframe"} & set(page.tags)
     assert not any(name == "style" for _, name, _ in page.attributes), "the policy forbids it"
     assert any("default-src 'none'" in (value or "") for _, _, value in page.attributes)
@@ -106,7 +107,7 @@ def test_data_cannot_add_elements(parse_page, hostile, make_comparison):
     def page(word):
         changes = {0: {"method": word, "backbone": word}, 2: {"error": word}}
         comparison = make_comparison(changes, dataset=word, command=word, published_source=word)
-        return parse_page(comparison_html(comparison))
+        return parse_page(comparison_page(comparison))
 
     bad, plain = page(hostile), page("x")
     assert bad.tags == plain.tags
@@ -130,8 +131,8 @@ def test_the_direction_of_a_metric_decides_what_is_best(make_comparison):
 def test_everything_failed(parse_page, make_comparison):
     failed = dict.fromkeys(("am", "fm", "ars", "parameters", "stored", "seconds", "difference", "published"))
     comparison = make_comparison({number: {**failed, "error": "no"} for number in range(5)})
-    page = parse_page(comparison_html(comparison))
-    assert "svg" not in page.tags
+    page = parse_page(comparison_page(comparison))
+    assert "figure" not in page.tags
     assert comparison_markdown(comparison).count("| failed |") == 5
 
 
@@ -143,32 +144,3 @@ def test_files_are_written_whole_and_the_same_each_time(tmp_path, make_compariso
     contents = [file.read_bytes() for file in files]
     read_back = Comparison.model_validate(json.loads(json.dumps(comparison.to_json())))
     assert [file.read_bytes() for file in write_comparison(read_back, tmp_path / "other")] == contents
-
-
-def test_the_chart_has_a_filled_marker_for_ours_and_a_hollow_one_for_the_papers():
-    rows = [
-        Interval("a", "gcn", summarize([60.0, 64.0]), Spread(50.0, 2.0)),
-        Interval("b", None, summarize([80.0]), None),
-        Interval("c", "gat", None, Spread(70.0, 0.0)),
-    ]
-    root = ET.fromstring(intervals_svg(rows, title="AM", ceiling=100.0))
-    rings = [c for c in root.iter(f"{SVG}circle") if "whisker" in c.attrib["class"]]
-    filled = [e for e in root.iter() if "marker" in e.attrib.get("class", "")]
-    assert (len(rings), len(filled)) == (2, 2)
-    assert float(rings[0].attrib["cx"]) < float(filled[0].attrib["cx"]), "50 lies left of 62"
-    lines = [e for e in root.iter(f"{SVG}line") if "whisker" in e.attrib["class"]]
-    assert len(lines) == 4, "both sides of two intervals; one seed has none"
-    xs = [float(e.attrib[end]) for e in lines for end in ("x1", "x2")]
-    assert min(xs) > 0
-    assert max(xs) < WIDTH
-    tips = [title.text for title in root.iter(f"{SVG}title")]
-    assert "a, the paper: 50.0 ± 2.0" in tips
-
-
-@pytest.mark.parametrize("value", [-42.0, 0.0, 99.9])
-def test_the_axis_reaches_around_its_values(value):
-    drawn = intervals_svg([Interval("a", "gcn", summarize([value]), None)], title="x", ceiling=100.0)
-    shown = [float(n.replace("−", "-")) for n in re.findall(r'text-anchor="middle">([−\d]+)<', drawn)]
-    assert min(shown) <= value
-    assert value <= 100.0 or max(shown) >= value
-    assert len(shown) >= 2

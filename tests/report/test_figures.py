@@ -1,96 +1,279 @@
+"""Charts are tested by what they plot: the rows of data, scales and captions, not coordinates."""
+
+import itertools
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from hpn.errors import ConfigError
+from hpn.experiment.published import Spread
 from hpn.experiment.run.result import Views
-from hpn.report import (
-    Run,
-    accuracy_svg,
-    cost_svg,
-    final_svg,
-    matrix_svg,
-    prototypes_svg,
-    retaining_svg,
-    stored_svg,
-    views_svg,
+from hpn.metrics import METRICS, summarize
+from hpn.report.figures import (
+    FIGURES,
+    Interval,
+    chart_spec,
+    chart_svg,
+    code_sizes_chart,
+    comparison_chart,
+    comparison_charts,
+    metric_curve,
+    spec_digest,
+    view_chart,
 )
-
-CHARTS = [accuracy_svg, retaining_svg, final_svg, cost_svg]
-SVG = "{http://www.w3.org/2000/svg}"
+from hpn.report.results import Group, Run
 
 
-def _drawings(result):
-    return [chart([result]) for chart in CHARTS] + [matrix_svg(result)]
+def draw(name, results, runs=None):
+    group = Group.of(results)
+    if runs:
+        group = Group(runs, group.labels, group.domain)
+    return [chart_spec(chart) for chart in FIGURES[name].draw(group)]
 
 
-@pytest.mark.parametrize("num_tasks", [1, 3, 50])
-def test_a_file_renders_by_itself(make_result, num_tasks):
-    for drawing in _drawings(make_result(num_tasks=num_tasks)):
-        root = ET.fromstring(drawing)
-        assert root.tag == f"{SVG}svg"
-        assert root.attrib["role"] == "img"
-        assert root.attrib["aria-label"]
-        assert root[0].tag == f"{SVG}title"
-        assert root[1].tag == f"{SVG}desc"
-        css = root.find(f"{SVG}style").text
-        assert "font-family" in css
-        assert "prefers-color-scheme:dark" in css
+def find(part, key):
+    """All values under a key, anywhere in a specification."""
+    if isinstance(part, dict):
+        own = [part[key]] if key in part else []
+        return own + [found for value in part.values() for found in find(value, key)]
+    return [found for value in part for found in find(value, key)] if isinstance(part, list) else []
 
 
-def test_inside_a_page_it_has_no_style_of_its_own(make_result):
-    for chart in CHARTS:
-        assert "<style" not in chart([make_result()], standalone=False)
+def rows(spec):
+    """The first data of a chart."""
+    return datasets(spec)[0]
 
 
-def test_data_cannot_add_elements(make_result, hostile):
-    names = {str(i): hostile for i in range(6)}
-    fields = {"dataset": hostile, "method": hostile, "backbone": hostile, "out": hostile}
-    for plain, drawing in zip(
-        _drawings(make_result()),
-        _drawings(make_result(**fields, class_names=names)),
-        strict=True,
-    ):
-        found = {element.tag for element in ET.fromstring(drawing).iter()}
-        assert found == {element.tag for element in ET.fromstring(plain).iter()}
-        for element in ET.fromstring(drawing).iter():
-            assert not [name for name in element.attrib if name.startswith("on")]
+def datasets(spec):
+    return [data["values"] for data in find(spec, "data")]
 
 
-def test_description_tells_the_end(make_result):
-    root = ET.fromstring(accuracy_svg([make_result(), make_result(method="ewc", backbone=None)]))
-    desc = root.find(f"{SVG}desc").text
-    assert "finetune · gcn 81.0 ± 1.4," in desc
-    assert "ewc 81.0 ± 1.4" in desc
+def grown(num_steps=3, **counts):
+    return [
+        {
+            "parameters": 10.0 * k,
+            "stored": 20.0 * k,
+            "prototypes": {level: num * k for level, num in counts.items()} or None,
+            "most_prototypes": None,
+        }
+        for k in range(1, num_steps + 1)
+    ]
 
 
-def test_retaining_is_in_per_cent(make_result):
-    matrices = [[[80.0], [60.0, 90.0]]] * 2
-    assert "task 2: 75.0 ± 0.0 %" in retaining_svg([make_result(num_tasks=2, matrices=matrices)])
+def test_a_curve_plots_the_metric_after_each_step_with_its_deviation(make_result):
+    results = [make_result(), make_result(method="ewc", seeds=[0], num_seeds=1)]
+    (spec,) = draw("accuracy", results)
+    plotted = {(row["run"], row["x"]): row for row in rows(spec)}
+    for label, result in zip(("finetune · gcn", "ewc · gcn"), results, strict=True):
+        for step, value in enumerate(result.curve(METRICS["am"]), 1):
+            row = plotted.pop((label, step))
+            assert row["mean"] == value.mean
+            assert row["low"] == value.mean - value.std
+            assert row["high"] == min(100.0, value.mean + value.std)
+    assert not plotted
+    assert spec["title"]["text"] == "AM after each task"
+    assert "standard deviation" in spec["title"]["subtitle"]
+    assert "ewc · gcn 8" in spec["description"], "the end in words, for those who do not see it"
 
 
-def test_time_is_a_seed(make_result):
-    drawn = cost_svg(
-        [make_result(num_seeds=4, seconds={"fit": 48.0, "predict": 1.0, "total": 50.0})], panels=["fit"]
+def test_lines_that_coincide_are_told_apart_by_dash_and_in_a_list_by_value(make_result):
+    results = [make_result(method=name) for name in "abcd"]
+    (spec,) = draw("accuracy", results)
+    dashes = next(part for part in find(spec, "strokeDash") if "scale" in part)
+    assert len({str(dash) for dash in dashes["scale"]["range"]}) == 4
+    better = make_result(method="z", matrices=[[[99.0], [99.0, 99.0], [99.0, 99.0, 99.0]]] * 2)
+    (spec,) = draw("accuracy", [results[0], better])
+    tips = next(part for part in find(spec, "tooltip"))
+    assert [tip["title"] for tip in tips] == ["after task", "z · gcn", "a · gcn"], "the highest first"
+
+
+def test_runs_can_be_hidden_and_keep_their_colours(make_result):
+    group = Group.of([make_result(), make_result(method="ewc")])
+    (chart,) = metric_curve(group.single(1), METRICS["am"])
+    spec = chart_spec(chart)
+    assert {"name": "hidden", "value": []} in spec["params"]
+    assert "indexof(hidden, datum.run) < 0" in find(spec, "filter")
+    assert {row["run"] for row in rows(spec)} == {"ewc · gcn"}
+    domains = [
+        part["domain"] for part in find(spec, "scale") if "domain" in part and len(part["domain"]) == 2
+    ]
+    assert ["finetune · gcn", "ewc · gcn"] in domains
+
+
+def test_tasks_before_and_after(make_result):
+    (spec,) = draw(
+        "tasks_before_after", [make_result(2, num_seeds=1, seeds=[0], matrices=[[[80.0], [60.0, 90.0]]])]
     )
-    assert ">12.0<" in drawn
+    assert [(row["learned"], row["end"]) for row in rows(spec)] == [(80.0, 60.0), (90.0, 90.0)]
+    assert rows(spec)[0]["classes"] == "Theory, Rule learning"
 
 
-def test_cost_draws_the_panels_asked_for(make_result):
-    drawn = cost_svg([make_result(seconds=None)], panels=["fit"])
-    assert "Time to fit" in drawn
-    assert "Parameters" not in drawn
-    assert "–" in drawn
+def test_many_tasks_are_wider_than_a_card(make_result):
+    results = [make_result(50, method=f"m{i}") for i in range(4)]
+    (wide,), (narrow,) = draw("tasks_before_after", results), draw("tasks_before_after", results[:1])
+    assert wide["width"] > 1000 > narrow["width"]
 
 
-def test_growth_and_views_render_as_files(make_result):
-    step = {"parameters": 1, "stored": 2, "prototypes": {"atomic": 3}, "most_prototypes": None}
-    view = {"after": 0, "points": [[1, 2], [3, 4]], "classes": [0, 1], "silhouette": 0.1, "neighbors": 5}
-    result = make_result(growth=[step] * 3, bounds={"atomic": 40})
-    run = Run(result, Views.model_validate({"seeds": [0], "views": [[view]]}))
-    for drawing in (stored_svg([result]), prototypes_svg(result), views_svg(run)):
-        root = ET.fromstring(drawing)
-        assert root.find(f"{SVG}style") is not None
-        assert root.find(f"{SVG}desc").text
-    assert "finetune · gcn on cora" in prototypes_svg(result)
-    assert "finetune · gcn on cora" in views_svg(run)
-    assert "finetune · gcn" in stored_svg([result]), "a file names its lines"
+def test_costs_are_per_seed_as_in_the_table(make_result):
+    (spec,) = draw("cost", [make_result(), make_result(method="ewc", seconds=None, peak_rss_mb=None)])
+    known = {row["of"]: row["value"] for row in rows(spec) if "run" in row}
+    assert known == {
+        "Time to fit, seconds per seed": 30.5 / 2,
+        "Time to predict, seconds per seed": 0.75 / 2,
+        "Peak memory, MB": 623.4,
+    }
+    assert draw("cost", [make_result(seconds=None, peak_rss_mb=None)]) == []
+
+
+def test_growth_under_bounds(make_result):
+    counts = {"atomic": 5, "node": 2}
+    result = make_result(growth=grown(**counts), bounds={"atomic": 40, "node": 10**30})
+    (spec,) = draw("prototypes", [result])
+    limits, points, *_ = datasets(spec)
+    assert [limit["bound"] for limit in limits] == [40.0], "a bound far away is stated, not drawn"
+    assert {row["series"] for row in points} == {"atomic, bound 40", "node, no useful bound"}
+    assert [row["mean"] for row in points if "atomic" in row["series"]] == [5, 10, 15]
+    assert "log" not in find(spec, "type")
+    far = make_result(growth=grown(**counts), bounds={"atomic": 4000})
+    assert "log" in find(draw("prototypes", [far]), "type")
+
+
+def test_of_many_runs_the_first_four_show_their_prototypes(make_result):
+    specs = draw("prototypes", [make_result(method=f"hpn{i}", growth=grown(atomic=5)) for i in range(6)])
+    assert len(specs) == 4
+    assert [("2 more runs not drawn" in spec["title"]["subtitle"]) for spec in specs] == [False] * 3 + [True]
+
+
+def test_stored_numbers_and_old_results_without_them(make_result):
+    small, large = make_result(growth=grown()), make_result(method="joint", growth=grown())
+    for entry in large.growth:
+        entry.__dict__["stored"] = 1e6
+    (spec,) = draw("stored", [small, large, make_result(method="ewc")])
+    assert [row["mean"] for row in rows(spec)] == [20, 40, 60, 1e6, 1e6, 1e6]
+    assert "log" in find(spec, "type")
+    assert "log" not in find(draw("stored", [small]), "type")
+    assert draw("stored", [make_result()]) == []
+
+
+def test_one_step_has_no_curves(make_result):
+    result = make_result(num_tasks=1, growth=grown(1, atomic=5))
+    assert [draw(name, [result]) for name in ("accuracy", "retained", "stored", "prototypes")] == [[]] * 4
+    assert draw("matrix", [result])
+
+
+def test_the_matrix_is_the_result(make_result, make_time_result):
+    result = make_result()
+    (spec,) = draw("matrix", [result])
+    plotted = {(row["row"] - 1, row["column"] - 1): row["value"] for row in rows(spec)}
+    matrix = result.mean_matrix()
+    assert plotted == {(i, j): matrix[i][j].mean for i in range(3) for j in range(i + 1)}
+    (spec,) = draw("matrix", [make_time_result()])
+    assert [row["is_ahead"] for row in rows(spec)] == [False, True, False, False, True, False, False, False]
+    assert "outlined: steps still to come" in spec["title"]["subtitle"]
+    assert "text" not in [mark["type"] for mark in find(draw("matrix", [make_result(50)]), "mark")]
+
+
+VIEW = {"silhouette": 0.25, "neighbors": 80.0, "classes": [0, 1, 4], "points": [[0, 1], [2, 3], [4, 5]]}
+
+
+@pytest.mark.parametrize(("num_steps", "panels"), [(3, [1, 2, 3]), (23, [1, 5, 10, 14, 19, 23])])
+def test_views_of_the_first_seed(make_result, num_steps, panels):
+    views = Views.model_validate({"seeds": [7], "views": [[{**VIEW, "after": k} for k in range(num_steps)]]})
+    result = make_result(num_steps)
+    (spec,) = draw("node_views", [result], [Run(result, views)])
+    assert list(dict.fromkeys(row["panel"] for row in rows(spec))) == [f"after task {k}" for k in panels]
+    assert rows(spec)[0] == {"panel": "after task 1", "class": "Theory", "h": 0.0, "v": 1.0}
+    assert spec["title"]["subtitle"].startswith("t-SNE, seed 7; at the end: silhouette 0.25, 80.0 %")
+    assert draw("node_views", [result], [Run(result, Views(seeds=[0], views=[[]]))]) == []
+
+
+def _runs(make_result, changes, **fields):
+    return [make_result(method="hpn", backbone=None, params=change, **fields) for change in changes]
+
+
+def test_a_sweep_plots_every_metric_over_the_setting(make_result):
+    runs = _runs(make_result, [{"dim": dim} for dim in (16, 2, 4)], prototypes={"atomic": 30.5}, fm=None)
+    specs = draw("sensitivity", runs)
+    heads = [spec["title"]["text"] for spec in specs]
+    assert heads[0] == "AM by dim, hpn"
+    assert "FM by dim, hpn" not in heads
+    assert heads[-1] == "Atomic prototypes by dim, hpn"
+    assert [(row["x"], row["mean"]) for row in rows(specs[0])] == [(dim, 81.0) for dim in (2, 4, 16)]
+    assert {row["mean"] for row in rows(specs[-1])} == {30.5}
+
+
+def test_a_wide_setting_is_drawn_by_its_logarithm_unless_it_has_zero(make_result):
+    wide = draw("sensitivity", _runs(make_result, [{"alpha": 10.0**k} for k in range(-4, 4)]))
+    narrow = draw("sensitivity", _runs(make_result, [{"alpha": a} for a in (0.0, 0.5, 1000.0)]))
+    assert "log" in find(wide, "type")
+    assert "log" not in find(narrow, "type")
+
+
+def test_a_grid_of_two_settings_is_a_heat_map(make_result):
+    changes = [{"num_extractors": e, "dim": d} for e, d in itertools.product((1, 4, 16), (2, 8))]
+    spec = draw("sensitivity", _runs(make_result, changes[:-1]))[0]
+    assert {(row["row"], row["column"]) for row in rows(spec)} == {(e, d) for e in (1, 4) for d in (2, 8)} | {
+        (16, 2)
+    }
+    assert {row["text"] for row in rows(spec)} == {"81.0"}
+
+
+def test_a_comparison_has_ours_and_the_papers(make_comparison):
+    am, *_ = comparison_charts(make_comparison())
+    spec = chart_spec(am)
+    ours = {row["method"]: row["mean"] for row in rows(spec) if row["source"] == "ours"}
+    assert ours == {"ewc · gcn": 63.3, "ewc · gat": 70.0, "joint · gcn": 95.0, "hpn": 94.0}
+    paper = {row["method"]: (row["low"], row["high"]) for row in rows(spec) if row["source"] == "the paper"}
+    assert paper["ewc · gcn"] == pytest.approx((62.6, 63.6))
+    assert "hollow: the paper’s" in spec["title"]["subtitle"]
+    alone = comparison_chart([Interval("a", None, summarize([1.0]))], title="x", about="", x_title="x")
+    assert "hollow" not in chart_spec(alone)["title"]["subtitle"]
+
+
+def test_bounds_leave_out_what_is_no_bound():
+    chart = code_sizes_chart({2: [(0.1, 13.0), (0.5, 6.0)], 32: [(0.1, 1e20), (0.5, 500.0)]}, title="Sizes")
+    assert [(row["run"], row["mean"]) for row in rows(chart_spec(chart))] == [
+        ("dimension 2", 13.0),
+        ("dimension 2", 6.0),
+        ("dimension 32", 500.0),
+    ]
+
+
+@pytest.mark.parametrize("num_steps", [1, 3, 50])
+def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile, num_steps):
+    pytest.importorskip("vl_convert")
+    result = make_result(
+        num_steps,
+        **{"method": hostile, "dataset": hostile, "class_names": {"0": hostile}},
+        **{"growth": grown(num_steps, **{hostile: 3}), "bounds": {hostile: 9}},
+    )
+    charts = [
+        chart
+        for figure in FIGURES.values()
+        if figure.scope == "group"
+        for chart in figure.draw(Group.of([result]))
+    ]
+    interval = Interval(hostile, hostile, summarize([1.0, 2.0]), Spread(2.0, 1.0))
+    charts.append(comparison_chart([interval], title=hostile, about=hostile, x_title=hostile))
+    for chart in charts[:: 1 if num_steps == 3 else 3]:
+        text = chart_svg(chart)
+        root = ET.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert not [e for e in root.iter() if e.tag.endswith(("script", "foreignObject"))]
+        assert not [name for e in root.iter() for name in e.attrib if name.startswith("on")]
+        assert spec_digest(chart) in text.splitlines()[0]
+
+
+def test_a_digest_changes_with_the_data(make_result):
+    one, same, other = (
+        next(iter(FIGURES["matrix"].draw(Group.of([make_result(num_seeds=seeds, seeds=[*range(seeds)])]))))
+        for seeds in (2, 2, 3)
+    )
+    assert spec_digest(one) == spec_digest(same) != spec_digest(other)
+
+
+def test_without_the_library_svg_files_are_refused_in_one_line(make_result, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    chart = view_chart([], {}, title="x", about="")
+    with pytest.raises(ConfigError, match=r"pip install 'hpn\[docs\]'"):
+        chart_svg(chart)

@@ -214,8 +214,9 @@ def test_only_comparable_results_share_a_group(make_result):
     others.append(make_result(tasks=[[0, 1], [2, 3], [5, 4]]))
     same = make_result(method="ewc", seeds=[7, 8], parameters=None)
     groups = group_runs(map(Run, [base, *others, same]))
-    assert [len(group) for group in groups] == [2, 1, 1, 1, 1, 1, 1]
-    assert groups[0] == [Run(base), Run(same)]
+    assert [len(group.runs) for group in groups] == [2, 1, 1, 1, 1, 1, 1]
+    assert groups[0].runs == [Run(base), Run(same)]
+    assert all(group.domain == ["finetune · gcn", "ewc · gcn"] for group in groups)
 
 
 def test_labels_are_distinct(make_result):

@@ -1,6 +1,4 @@
-import pytest
-
-from hpn.report.variants import differing, setting_key, short_name, variant_names
+from hpn.report.variants import differing, setting_key, variant_names
 
 
 def test_equal_numbers_do_not_differ_and_a_flag_is_no_number():
@@ -28,22 +26,3 @@ def test_settings_agree_but_for_what_is_left_out():
     one, two = {"a": 1, "b": 2}, {"b": 2.0, "a": 5}
     assert setting_key(one, without=("a",)) == setting_key(two, without=("a",))
     assert setting_key(one, without=("b",)) != setting_key(two, without=("b",))
-
-
-@pytest.mark.parametrize("length", [13, 17, 30])
-def test_short_names_keep_their_values(length):
-    for value in ("0.05", "1", "64"):
-        name = short_name(f"hpn (threshold_atomic {value})", length)
-        assert len(name) <= length
-        assert name.endswith(f"{value})")
-
-
-def test_two_values_outlive_the_method():
-    names = [
-        short_name(f"hpn (alpha {a}, beta {b})", 18) for a, b in (("0.0001", 1), ("0.001", 1), (1, "1,000"))
-    ]
-    assert names == ["…(a… 0.0001, b… 1)", "… (a… 0.001, b… 1)", "… (a… 1, b… 1,000)"]
-
-
-def test_names_that_fit_stay():
-    assert short_name("finetune · gcn", 17) == "finetune · gcn"

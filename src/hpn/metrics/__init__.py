@@ -7,6 +7,7 @@ from hpn.metrics.registry import (
     Metric,
     Summary,
     metric,
+    metrics_table,
     retaining_ratios,
     summarize,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Metric",
     "Summary",
     "metric",
+    "metrics_table",
     "retaining_ratios",
     "summarize",
 ]

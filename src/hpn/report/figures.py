@@ -78,7 +78,7 @@ def metric_curve(group: Group, metric: Metric) -> Iterator[alt.TopLevelMixin]:
     """Draw a metric after each step, one line per run, with its deviation over seeds."""
     curves = [result.curve(metric) for result in group.results]
     noun, ceiling = step_noun(group.results[0]), _FULL if metric.name == "am" else math.inf
-    rows = [
+    rows: list[Row] = [
         row
         for label, curve in zip(group.labels, curves, strict=True)
         for row in _summary_rows(label, list(enumerate(curve, 1)), ceiling=ceiling)
@@ -100,7 +100,7 @@ def metric_curve(group: Group, metric: Metric) -> Iterator[alt.TopLevelMixin]:
 def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
     """Accuracy on each step just after it was learned, and at the end."""
     noun, result = step_noun(group.results[0]), max(group.results, key=lambda result: len(result.steps))
-    rows = []
+    rows: list[Row] = []
     for label, run in zip(group.labels, group.results, strict=True):
         matrix = run.mean_matrix()
         for j, last in enumerate(matrix[-1]):
@@ -154,14 +154,14 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
 def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
     """What the runs cost: seconds and memory, one bar per run."""
     seconds = [result.seconds_per_seed() for result in group.results]
-    panels = {
-        "Time to fit, seconds per seed": [part and part.fit for part in seconds],
-        "Time to predict, seconds per seed": [part and part.predict for part in seconds],
+    panels: dict[str, list[float | None]] = {
+        "Time to fit, seconds per seed": [part.fit if part else None for part in seconds],
+        "Time to predict, seconds per seed": [part.predict if part else None for part in seconds],
         "Peak memory, MB": [result.peak_rss_mb for result in group.results],
     }
     rows: list[Row] = []
     for title, values in panels.items():
-        known = [pair for pair in zip(group.labels, values, strict=True) if is_number(pair[1])]
+        known = [(run, v) for run, v in zip(group.labels, values, strict=True) if is_number(v)]
         most = max((value for _, value in known), default=0.0) or 1.0
         rows += [{"place": f"|{title}", "head": title}] if known else []
         rows += [
@@ -171,6 +171,7 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
         ]
     if not rows:
         return
+    places = [row["place"] for row in rows]
     names = alt.Axis(
         labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False
     )
@@ -178,7 +179,7 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
     base = (
         alt.Chart(_data(rows))
         .transform_filter(_VISIBLE)
-        .encode(y=alt.Y("place:N", sort=None, title=None, axis=names))
+        .encode(y=alt.Y("place:N", sort=places, title=None, axis=names))
     )
     heads = base.transform_filter("isValid(datum.head)")
     bars = base.transform_filter("isValid(datum.run)").encode(
@@ -200,7 +201,7 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
 def stored(group: Group) -> Iterator[alt.TopLevelMixin]:
     """Numbers that a method stores after each step."""
     noun = step_noun(group.results[0])
-    rows = [
+    rows: list[Row] = [
         {"run": label, "x": i, "mean": entry.stored, "text": count(entry.stored)}
         for label, result in zip(group.labels, group.results, strict=True)
         for i, entry in enumerate(result.growth or [], 1)
@@ -231,9 +232,8 @@ def prototypes(group: Group) -> Iterator[alt.TopLevelMixin]:
     ]
     for label, result, grown in growing[:_MAX_GROWTHS]:
         rest = len(growing) - _MAX_GROWTHS
-        more = (
-            f"; {rest} more runs are not drawn" if rest > 0 and label == growing[_MAX_GROWTHS - 1][0] else ""
-        )
+        is_last = rest > 0 and label == growing[_MAX_GROWTHS - 1][0]
+        more = f"; {plural(rest, 'more run')} not drawn" if is_last else ""
         yield growth_chart(
             grown,
             result.bounds or {},
@@ -260,14 +260,14 @@ def growth_chart(
     names = {
         name: f"{name}, {bound_text(bounds[name], 'bound ')}" if name in bounds else name for name in grown
     }
-    rows = [
+    rows: list[Row] = [
         {"series": names[name], "x": i, "mean": float(value), "text": count(value)}
         for name, values in grown.items()
         for i, value in enumerate(values, 1)
         if is_number(value)
     ]
     most = max((row["mean"] for row in rows), default=1.0) or 1.0
-    limits = [
+    limits: list[Row] = [
         {"series": names[name], "bound": float(bound), "text": count(bound)}
         for name, bound in bounds.items()
         if name in grown and bound is not None and bound <= _MAX_DRAWN * most
@@ -276,8 +276,8 @@ def growth_chart(
     is_log = max(tops, default=0.0) > _MAX_LINEAR * most
     axis = _count_axis([row["mean"] for row in rows if row["mean"] > 0] + tops, y_title, is_log=is_log)
     choice = _choose("series")
-    colour = alt.Color("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(3))
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(3))
+    colour = alt.Color("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(2))
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(2))
     shown = alt.when(choice).then(alt.value(1)).otherwise(alt.value(0.1))
     tips = [_tip("series", y_title), _tip("x", f"after {noun}"), _tip("text", "number")]
     base = alt.Chart(_data(rows)).encode(
@@ -302,13 +302,14 @@ def growth_chart(
 def matrix(group: Group) -> Iterator[alt.TopLevelMixin]:
     """The accuracy matrix of a run."""
     result, noun = group.results[0], step_noun(group.results[0])
-    rows = [
+    rows: list[Row] = [
         {
             "row": after + 1,
             "column": task + 1,
             "value": value.mean,
             "text": decimal(value.mean),
-            "tip": f"{spread(value)} %{' (before it was learned)' if task > after else ''}",
+            "tip": f"{spread(value)} %",
+            "is_ahead": task > after,
             "classes": step_text(result, task),
         }
         for after, accuracies in enumerate(result.mean_matrix())
@@ -317,11 +318,12 @@ def matrix(group: Group) -> Iterator[alt.TopLevelMixin]:
     ]
     if rows:
         kept = result.metrics.get("ars")
+        ahead = f"; outlined: {noun}s still to come" if any(row["is_ahead"] for row in rows) else ""
         yield _heat(
             rows,
             row_title=f"after {noun}",
             column_title=f"{noun} tested",
-            title=alt.Title("Accuracy matrix", subtitle="per cent, mean over seeds"),
+            title=alt.Title("Accuracy matrix", subtitle=f"per cent, mean over seeds{ahead}"),
             description=f"Accuracy matrix, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
             domain=(0.0, _FULL),
             tips=[
@@ -354,13 +356,13 @@ def view_chart(
     """Draw nodes in the plane, one panel per view and one colour per class."""
     num = min(_MAX_PANELS, len(views))
     chosen = [views[round(k * (len(views) - 1) / max(1, num - 1))] for k in range(num)]
-    rows = [
+    rows: list[Row] = [
         {"panel": f"after {noun} {view.after + 1}", "class": names.get(label, str(label)), "h": h, "v": v}
         for view in chosen
         for (h, v), label in zip(view.points, view.classes, strict=True)
     ]
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    choice, legend = _choose("class"), _legend(3)
+    choice, legend = _choose("class"), _legend(2)
     chart = (
         alt.Chart()
         .mark_point(filled=True, size=26)
@@ -382,10 +384,11 @@ def view_chart(
         )
         .resolve_scale(x="independent", y="independent")
     )
-    return chart.properties(
+    drawn: alt.TopLevelMixin = chart.properties(
         title=alt.Title(title, subtitle=about),
         description=f"{title}: {len(rows)} points, {len(classes)} classes",
     )
+    return drawn
 
 
 @_figure("study")
@@ -408,7 +411,7 @@ def sweep_chart(
     """Draw a metric, or the number of atomic prototypes, over one hyper-parameter."""
     (name,) = study.names
     several = len(study.lines) > 1
-    rows = []
+    rows: list[Row] = []
     for label, runs in study.lines:
         line = label if several else study.method
         points = [(run.params[name], metric_of(run, metric) if metric else _atomic(run)) for run in runs]
@@ -441,7 +444,7 @@ def grid_chart(
     """Draw a metric over two hyper-parameters."""
     first, second = names
     found = [(run, value) for run in runs if (value := metric_of(run, metric))]
-    rows = [
+    rows: list[Row] = [
         {
             **{"row": run.params[first], "column": run.params[second], "value": value.mean},
             **{"text": decimal(value.mean), "tip": spread(value, signed=metric.is_signed)},
@@ -491,7 +494,7 @@ def comparison_chart(
     intervals: Sequence[Interval], *, title: str, about: str, x_title: str
 ) -> alt.TopLevelMixin:
     """Draw one metric by method: mean and deviation, the paper's hollow below ours."""
-    rows = [
+    rows: list[Row] = [
         {
             **{"method": one.label, "backbone": one.backbone or "no backbone", "source": source},
             **{"mean": value.mean, "low": value.mean - value.std, "high": value.mean + value.std},
@@ -534,7 +537,7 @@ def comparison_chart(
 
 def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, title: str) -> alt.TopLevelMixin:
     """Draw the bound on the size of a spherical code over its cosine distance, one line per dimension."""
-    rows = [
+    rows: list[Row] = [
         {"run": f"dimension {dim}", "x": t, "mean": size, "text": f"at most {count(size)}"}
         for dim, row in sizes.items()
         for t, size in row
@@ -675,6 +678,10 @@ def _heat(
     )
     scale = alt.Scale(domain=[low, high] if high > low else [low - 1, low], range="heatmap")
     layers = [base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))]
+    if any(row.get("is_ahead") for row in rows):
+        line = alt.Stroke("is_ahead:N", scale=alt.Scale(range="category"), legend=None)
+        ahead = base.transform_filter("datum.is_ahead").mark_rect(filled=False, strokeWidth=2)
+        layers.append(ahead.encode(stroke=line))
     if len(heads["column"]) <= MAX_TEXT:
         ink = alt.Color("is_upper:N", scale=alt.Scale(domain=[False, True], range="ordinal"), legend=None)
         layers.append(base.mark_text(fontSize=12).encode(text="text:N", color=ink))
@@ -689,7 +696,7 @@ def _heat(
 
 
 def _finish(
-    chart: alt.LayerChart,
+    chart: Any,
     *,
     title: alt.Title,
     description: str,
@@ -699,7 +706,10 @@ def _finish(
 ) -> alt.TopLevelMixin:
     if has_runs:
         chart = chart.add_params(alt.param(name="hidden", value=[]))
-    return chart.properties(title=title, description=description, width=width, height=height)
+    finished: alt.TopLevelMixin = chart.properties(
+        title=title, description=description, width=width, height=height
+    )
+    return finished
 
 
 def _summary_rows(

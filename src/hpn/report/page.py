@@ -95,10 +95,7 @@ class Grid:
 
 
 def write_report(
-    runs: Sequence[Path | str],
-    out: Path | str,
-    *,
-    on_skip: Callable[[str], object] = log.warning,
+    runs: Sequence[Path | str], out: Path | str, *, on_skip: Callable[[str], object] = log.warning
 ) -> Path:
     """Write one self-contained HTML page about finished runs.
 
@@ -323,9 +320,9 @@ def _steps(result: RunResult) -> Grid:
             [
                 Cell(str(j + 1), j + 1),
                 Cell(step_text(result, j), css="text"),
-                Cell(spread(learned), learned and learned.mean),
-                Cell(spread(last), last and last.mean),
-                Cell(decimal(change, signed=True), change),
+                Cell(spread(learned), learned.mean if learned else ""),
+                Cell(spread(last), last.mean if last else ""),
+                Cell(decimal(change, signed=True), "" if change is None else change),
             ]
         )
     return Grid([Cell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
@@ -374,7 +371,7 @@ def _summary_row(
     total = sum((result.prototypes or {}).values())
     cells.append(Cell("" if levels else MISSING, total or "", levels, css="num proto"))
     seconds = result.seconds_per_seed()
-    amounts = [seconds and seconds.fit, seconds and seconds.predict, result.peak_rss_mb]
+    amounts = [*((seconds.fit, seconds.predict) if seconds else (None, None)), result.peak_rss_mb]
     return [*cells, *(Cell(quantity(amount), "" if amount is None else amount) for amount in amounts)]
 
 
