@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from hpn.errors import ConfigError
 from hpn.experiment.compare.result import Comparison
@@ -55,8 +56,11 @@ FIGURES: dict[str, Figure] = {}
 
 def _figure(scope: Literal["group", "run", "study"]) -> Callable[[Draw], Draw]:
     def add(draw: Draw) -> Draw:
-        name = draw.__name__
-        FIGURES[name] = Figure(name, scope, draw)
+        def drawn(group: Group) -> Iterator[alt.TopLevelMixin]:
+            with debug_mode(False):  # definitions are validated by the tests, not in every report
+                yield from draw(group)
+
+        FIGURES[draw.__name__] = Figure(draw.__name__, scope, drawn)
         return draw
 
     return add
@@ -817,11 +821,20 @@ def _tip(field: str, title: str | None = None) -> alt.Tooltip:
     return alt.Tooltip(f"{field}:N", title=title or field)
 
 
+class _Rows:
+    """Rows that Altair hands on as they are: it would copy lists again with every step of a definition."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = list(rows)
+
+
 def _data(rows: Sequence[Row]) -> alt.InlineData:
-    return alt.InlineData(values=list(rows))
+    return alt.InlineData(values=_Rows(rows))  # type: ignore[arg-type]
 
 
 def _cleaned(value: Any) -> Any:
+    if isinstance(value, _Rows):
+        value = value.rows
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

@@ -267,12 +267,8 @@ def _drop_run_legends(spec: Any) -> None:
 
 def _group_data(group: Group, ids: Iterator[str], run_ids: Sequence[str]) -> dict[str, Any]:
     def pictures(scope: str, of: Group) -> list[dict[str, Any]]:
-        return [
-            _picture(chart, next(ids))
-            for figure in FIGURES.values()
-            if figure.scope == scope
-            for chart in figure.draw(of)
-        ]
+        figures = [figure for figure in FIGURES.values() if figure.scope == scope]
+        return [_picture(chart, next(ids)) for figure in figures for chart in figure.draw(of)]
 
     result = group.results[0]
     return {
