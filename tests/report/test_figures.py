@@ -3,6 +3,7 @@
 import itertools
 import xml.etree.ElementTree as ET
 
+import altair as alt
 import pytest
 
 from hpn.errors import ConfigError
@@ -28,7 +29,10 @@ def draw(name, results, runs=None):
     group = Group.of(results)
     if runs:
         group = Group(runs, group.labels, group.domain)
-    return [chart_spec(chart) for chart in FIGURES[name].draw(group)]
+    specs = [chart_spec(chart) for chart in FIGURES[name].draw(group)]
+    for spec in specs:
+        alt.Chart.from_dict(spec, validate=True)  # against the schema of Vega-Lite
+    return specs
 
 
 def find(part, key):

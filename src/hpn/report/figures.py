@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import altair as alt
 from altair.utils.schemapi import debug_mode
@@ -824,8 +824,14 @@ def _tip(field: str, title: str | None = None) -> alt.Tooltip:
 class _Rows:
     """Rows that Altair hands on as they are: it would copy lists again with every step of a definition."""
 
+    _schema: ClassVar[dict[str, str]] = {"type": "array"}  # by which Altair knows what has a `to_dict`
+
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = list(rows)
+
+    def to_dict(self, **_: Any) -> list[Row]:
+        """The rows themselves."""
+        return self.rows
 
 
 def _data(rows: Sequence[Row]) -> alt.InlineData:
