@@ -47,9 +47,27 @@ def write_report(
         raise DataError(f"there is nothing to report on; name at least one folder of a finished run{first}")
     for line in skipped:
         on_skip(line)
+    check_out(out)
+    return write_page(out, render_page(list(found.runs.values()), list(found.comparisons.values())))
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder.
+
+    Raises:
+        HPNError: If ``out`` is one.
+    """
     if out.is_dir():
         raise HPNError(f"out is a folder, {out}: name a file, such as {out / 'report.html'}")
-    page = render_page(list(found.runs.values()), list(found.comparisons.values()))
+
+
+def write_page(out: Path, page: str) -> Path:
+    """Write a page at once, so that an earlier one stays whole if writing fails.
+
+    Raises:
+        HPNError: If ``out`` cannot be written.
+    """
+    check_out(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(out, page.encode())

@@ -1,0 +1,103 @@
+"""The node explorer: a section of a page, and a page of its own for a saved model."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from hpn.experiment.exploration import Exploration
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{ title }}</title>
+<style>{{ css }}</style>
+</head>
+<body>
+<div class="page"><header><p class="over">hpn report</p><h1>{{ title }}</h1></header>
+<main>{{ section }}</main></div>
+<script>{{ script }}</script>
+</body>
+</html>
+"""
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("hpn.report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+@cache
+def explorer_css() -> str:
+    """Style sheet of the section, for the one of the page."""
+    return _read("explorer.css")
+
+
+@cache
+def explorer_script() -> str:
+    """Script of the section, for the one of the page; it finds all explorers of the page."""
+    return _read("explorer.js")
+
+
+def explorer_section(exploration: Exploration, number: int = 1) -> Markup:
+    """The section of one exploration; ``number`` tells several on a page apart."""
+    template = _templates().get_template("explorer.html.j2")
+    data, caption = exploration.to_json(), describe(exploration)
+    return Markup(template.render(id=f"explorer-{number}", data=data, caption=caption))  # noqa: S704
+
+
+def explorer_page(exploration: Exploration, title: str) -> str:
+    """A whole HTML document with one explorer."""
+    from hpn.report.style import page_css
+
+    css, script = page_css() + explorer_css(), explorer_script()
+    policy = f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'"
+    return (
+        _templates()
+        .from_string(_PAGE)
+        .render(
+            title=title,
+            policy=policy,
+            css=Markup(css),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            section=explorer_section(exploration),
+        )
+    )
+
+
+def describe(exploration: Exploration) -> str:
+    """What is on the map, in a few sentences."""
+    shown, total = len(exploration.x), exploration.num_nodes
+    nodes = (
+        f"{shown:,} nodes" if shown == total else f"{shown:,} of {total:,} nodes, chosen by hash of their id"
+    )
+    how = {"pca": "the first two principal components", "tsne": "t-SNE"}[exploration.drawing]
+    given = " Answers are those with the task given; the map is made without it." * exploration.is_task_given
+    founded = {
+        "recorded": "The step that founded a prototype was recorded when it was learned.",
+        "derived": "The step of a prototype is the earliest one whose nodes on the map are matched to it.",
+        "unknown": "The step that founded a prototype is not known.",
+    }[exploration.founding]
+    return (
+        f"{exploration.name}: {nodes}, placed by {how} of the prototypes they are matched to.{given} "
+        f"A prototype serves a node if a bank matches it for the answer or the runner-up. {founded}"
+    )
+
+
+def _read(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
