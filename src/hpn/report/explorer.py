@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hpn.experiment.exploration import Exploration
-
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{{ title }}</title>
-<style>{{ css }}</style>
-</head>
-<body>
-<div class="page"><header><p class="over">hpn report</p><h1>{{ title }}</h1></header>
-<main>{{ section }}</main></div>
-<script>{{ script }}</script>
-</body>
-</html>
-"""
+from hpn.report.page import frame_page
 
 
 @cache
@@ -59,21 +39,9 @@ def explorer_section(exploration: Exploration, number: int = 1) -> Markup:
 
 def explorer_page(exploration: Exploration, title: str) -> str:
     """A whole HTML document with one explorer."""
-    from hpn.report.style import page_css
-
-    css, script = page_css() + explorer_css(), explorer_script()
-    policy = f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'"
-    return (
-        _templates()
-        .from_string(_PAGE)
-        .render(
-            title=title,
-            policy=policy,
-            css=Markup(css),  # noqa: S704
-            script=Markup(script),  # noqa: S704
-            section=explorer_section(exploration),
-        )
-    )
+    body = f'<header><p class="over">hpn report</p><h1>{escape(title)}</h1></header>'
+    body += f"<main>{explorer_section(exploration)}</main>"
+    return frame_page(title, body, more_css=explorer_css(), more_script=explorer_script())
 
 
 def describe(exploration: Exploration) -> str:
@@ -97,7 +65,3 @@ def describe(exploration: Exploration) -> str:
 
 def _read(name: str) -> str:
     return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -10,6 +10,7 @@ from hpn.errors import DataError, HPNError
 from hpn.experiment.compare.result import Comparison
 from hpn.experiment.run.folder import write_atomic
 from hpn.report.comparison_html import comparison_section
+from hpn.report.explorer import explorer_css, explorer_script, explorer_section
 from hpn.report.format import esc
 from hpn.report.page import frame_page
 from hpn.report.results import Run, find_results, group_runs
@@ -87,13 +88,16 @@ def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> 
         comparison_section(comparison, f"comparison-{number}")
         for number, comparison in enumerate(comparisons)
     )
+    shown = (run.exploration for run in runs if run.exploration is not None)
+    explorers = "".join(explorer_section(found, number) for number, found in enumerate(shown, start=1))
     body = (
         f'<header><p class="over">hpn report</p><h1>{esc(title)}</h1>'
         f'<p class="lead">{esc(lead(len(runs), len(groups)))}</p></header>'
         f"<main>{summary_section(groups) if runs else ''}{tables}{''.join(map(group_section, groups))}"
-        f"{_terms(runs)}</main>"
+        f"{explorers}{_terms(runs)}</main>"
     )
-    return frame_page(title, body)
+    assets = {"more_css": explorer_css(), "more_script": explorer_script()} if explorers else {}
+    return frame_page(title, body, **assets)
 
 
 def _terms(runs: Sequence[Run]) -> str:

@@ -6,13 +6,14 @@ from hpn.report.format import esc
 from hpn.report.style import SCRIPT, content_policy, page_css
 
 
-def frame_page(title: str, body: str) -> str:
+def frame_page(title: str, body: str, *, more_css: str = "", more_script: str = "") -> str:
     """A whole HTML document around ``body``, which is markup."""
+    css, script = page_css() + more_css, SCRIPT + more_script
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{esc(content_policy())}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{esc(content_policy(css, script))}">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{esc(title)}</title>\n<style>{page_css()}</style>\n</head>\n"
-        f'<body>\n<div class="page">{body}</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n'
+        f"<title>{esc(title)}</title>\n<style>{css}</style>\n</head>\n"
+        f'<body>\n<div class="page">{body}</div>\n<script>{script}</script>\n</body>\n</html>\n'
     )

@@ -168,9 +168,9 @@ def page_css() -> str:
     return page.strip() + "\n" + svg_css()
 
 
-def content_policy() -> str:
+def content_policy(css: str | None = None, script: str = SCRIPT) -> str:
     """Content security policy: the page loads nothing, and runs and wears nothing but its own."""
-    style, script = _digest(page_css()), _digest(SCRIPT)
+    style, script = _digest(page_css() if css is None else css), _digest(script)
     return f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
 
 

@@ -54,8 +54,7 @@ async function explore(root) {
   const step360 = 360 / data.bounds.atomic, angleOf = (position) => position * step360;
   const at = (array, row, which, node) => array[(2 * row + which) * n + node];
   const className = (label) => (label < 0 ? "unknown" : data.classes[label]);
-  const verdictOf = (node) => (data.label[node] < 0 ? -1 : data.label[node] === data.answer[node] ? 0 : 1);
-  data.verdict = Int8Array.from(names, (_, node) => verdictOf(node));
+  data.verdict = Int8Array.from(names, (_, node) => (data.label[node] < 0 ? -1 : Number(data.label[node] !== data.answer[node])));
   const neighbors = (node) => Array.from(data.indices.subarray(data.indptr[node], data.indptr[node + 1]));
   const banksOf = (node) => data.weights[data.group[node]].map((weight, bank) => ({ weight, bank }))
     .filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight);
@@ -66,10 +65,7 @@ async function explore(root) {
   const hidden = new Set();
   const place = (node) => [left + (data.x[node] / GRID) * size * zoom, top + (1 - data.y[node] / GRID) * size * zoom];
 
-  function names_of(colours) {
-    if (colours === "verdict") return ["right", "wrong"];
-    return colours === "step" ? data.steps : data.classes;
-  }
+  const keyNames = { label: data.classes, answer: data.classes, verdict: ["right", "wrong"], step: data.steps };
 
   function look(key) {
     const palette = dark.matches ? DARK : LIGHT;
@@ -158,7 +154,7 @@ async function explore(root) {
   }
 
   function describe(node) {
-    const verdict = ["right", "wrong"][data.verdict[node]];
+    const verdict = keyNames.verdict[data.verdict[node]];
     return `answer ${className(data.answer[node])}${verdict ? ` (${verdict})` : ""}`;
   }
 
@@ -195,10 +191,10 @@ async function explore(root) {
   function choose(node) {
     selected = node;
     if (node < 0) return draw();
-    const hasNext = data.runner_up[node] >= 0, verdict = ["right", "wrong"][data.verdict[node]];
-    const first = className(data.answer[node]), second = className(data.runner_up[node]);
-    const facts = [["Class", className(data.label[node])], ["Answer", `${first}, ${data.probability[node]} %${verdict ? `: ${verdict}` : ""}`]];
-    if (hasNext) facts.push(["Runner-up", `${second}, ${data.probability[n + node]} %`]);
+    const hasNext = data.runner_up[node] >= 0, verdict = keyNames.verdict[data.verdict[node]];
+    const facts = [["Class", className(data.label[node])]];
+    facts.push(["Answer", `${className(data.answer[node])}, ${data.probability[node]} %${verdict ? `: ${verdict}` : ""}`]);
+    if (hasNext) facts.push(["Runner-up", `${className(data.runner_up[node])}, ${data.probability[n + node]} %`]);
     if (data.steps.length) facts.push(["Step", data.step[node] < 0 ? "not learned" : data.steps[data.step[node]]]);
     const membership = at(data.class_level, 0, 0, node);
     facts.push(["Class level", `${membership > 0 ? "member" : membership ? "not a member" : "borderline"} (${level(data.class_level, node, data.bounds.class)})`]);
@@ -207,8 +203,8 @@ async function explore(root) {
       const position = at(data.atomic, bank, which, node);
       return [matchButton(position), make("small", says(angleOf(position)))];
     };
-    const head = ["", "weight", `for ${first}`, ...(hasNext ? [`for ${second}`] : [])];
-    const rows = banksOf(node).map(({ weight, bank }) => [data.banks[bank], `${Math.round(100 * weight)} %`, match(bank, 0), ...(hasNext ? [match(bank, 1)] : [])]);
+    const head = ["", "weight", "answer", ...(hasNext ? ["runner-up"] : [])];
+    const rows = banksOf(node).map(({ weight, bank }) => [data.banks[bank], `${Math.round(100 * weight)}\u00a0%`, match(bank, 0), ...(hasNext ? [match(bank, 1)] : [])]);
     const parts = [make("h3", names[node]), make("dl", facts.flatMap(([term, text]) => [make("dt", term), make("dd", text)]))];
     parts.push(make("h4", "Atomic prototypes by bank"), table(head, rows));
     if (data.slots.length) {
@@ -253,11 +249,13 @@ async function explore(root) {
     const on = (angle, far) => [cx + far * Math.sin((angle * Math.PI) / 180), cy - far * Math.cos((angle * Math.PI) / 180)];
     const largest = Math.max(4, Math.min(10, 0.52 * r * step360 * Math.PI / 180));
     const label = (x, y, text, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor }, text);
-    const picture = svg("svg", { viewBox: "0 0 460 400", role: "group", "aria-label": `The circle of ${data.prototypes.length} atomic prototypes` }, [
+    const picture = svg("svg", { viewBox: "0 0 460 385", role: "group", "aria-label": `The circle of ${data.prototypes.length} atomic prototypes` }, [
       svg("path", { class: "ring never", d: `M${cx - r} ${cy}A${r} ${r} 0 0 0 ${cx + r} ${cy}` }, []),
       svg("path", { class: "ring", d: `M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}` }, []),
-      label(cx, 18, "neutral"), label(cx + r + 14, cy + 24, "for"), label(cx - r - 14, cy + 24, "against"),
-      label(cx, cy - 26, "larger dots"), label(cx, cy - 8, "serve more nodes"), label(cx, cy + r - 16, "dashed: evidence is never here"),
+      label(cx, 18, "neutral"), label(cx + r + 9, cy + 20, "for", "start"), label(cx - r - 9, cy + 20, "against", "end"),
+      svg("text", { class: "big", x: cx, y: cy - 14, "text-anchor": "middle" }, String(data.prototypes.length)),
+      label(cx, cy + 14, `of at most ${data.bounds.atomic} in use`),
+      label(cx, cy + 62, "larger dots serve more nodes"), label(cx, cy + 84, "no evidence leads to the dashed half"),
     ]);
     const dots = data.prototypes.map((one) => {
       const [x, y] = on(one.angle, r), text = describePrototype(one);
@@ -278,7 +276,6 @@ async function explore(root) {
     }));
     picture.append(...dots);
     get(".ex-circle").append(picture);
-    get(".ex-use").textContent = `${data.prototypes.length} of at most ${data.bounds.atomic} in use by the nodes shown`;
     const founded = (one) => (one.founded === null ? "unknown" : String(one.founded + 1));
     const rows = data.prototypes.map((one) => [signed(one.position), `${signed(one.angle)}°`, says(one.angle), String(one.nodes), String(one.classes), founded(one)]);
     get(".ex-table").append(table(["prototype", "angle", "says", "nodes", "classes", "founded in step"], rows));
@@ -296,7 +293,7 @@ async function explore(root) {
       brush.fillStyle = colour;
       trace(brush, shape, 14, 14, 10);
       brush.fill();
-      const text = key < 0 ? absent : names_of(select.value)[key];
+      const text = key < 0 ? absent : keyNames[select.value][key];
       const button = make("button", [mark, make("span", text), make("small", counts.get(key).toLocaleString("en"))], { type: "button", "aria-pressed": "true" });
       button.addEventListener("click", () => {
         if (!hidden.delete(key)) hidden.add(key);
