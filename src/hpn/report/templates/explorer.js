@@ -65,7 +65,8 @@ async function explore(root) {
   const hidden = new Set();
   const place = (node) => [left + (data.x[node] / GRID) * size * zoom, top + (1 - data.y[node] / GRID) * size * zoom];
 
-  const keyNames = { label: data.classes, answer: data.classes, verdict: ["right", "wrong"], step: data.steps };
+  const keyNames = { label: data.classes, answer: data.classes, verdict: ["right", "wrong"] };
+  keyNames.step = data.steps.length > 1 ? data.steps.map((name, step) => `${step + 1}: ${name}`) : data.steps;
 
   function look(key) {
     const palette = dark.matches ? DARK : LIGHT;
@@ -195,7 +196,7 @@ async function explore(root) {
     const facts = [["Class", className(data.label[node])]];
     facts.push(["Answer", `${className(data.answer[node])}, ${data.probability[node]} %${verdict ? `: ${verdict}` : ""}`]);
     if (hasNext) facts.push(["Runner-up", `${className(data.runner_up[node])}, ${data.probability[n + node]} %`]);
-    if (data.steps.length) facts.push(["Step", data.step[node] < 0 ? "not learned" : data.steps[data.step[node]]]);
+    if (data.steps.length) facts.push(["Step", data.step[node] < 0 ? "not learned" : keyNames.step[data.step[node]]]);
     const membership = at(data.class_level, 0, 0, node);
     facts.push(["Class level", `${membership > 0 ? "member" : membership ? "not a member" : "borderline"} (${level(data.class_level, node, data.bounds.class)})`]);
     facts.push(["Node level", level(data.node, node, data.bounds.node)]);
@@ -252,10 +253,10 @@ async function explore(root) {
     const picture = svg("svg", { viewBox: "0 0 460 385", role: "group", "aria-label": `The circle of ${data.prototypes.length} atomic prototypes` }, [
       svg("path", { class: "ring never", d: `M${cx - r} ${cy}A${r} ${r} 0 0 0 ${cx + r} ${cy}` }, []),
       svg("path", { class: "ring", d: `M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}` }, []),
-      label(cx, 18, "neutral"), label(cx + r + 9, cy + 20, "for", "start"), label(cx - r - 9, cy + 20, "against", "end"),
+      label(cx, 18, "neutral"), label(cx + r - 14, cy + 5, "for", "end"), label(cx - r + 14, cy + 5, "against", "start"),
       svg("text", { class: "big", x: cx, y: cy - 14, "text-anchor": "middle" }, String(data.prototypes.length)),
-      label(cx, cy + 14, `of at most ${data.bounds.atomic} in use`),
-      label(cx, cy + 62, "larger dots serve more nodes"), label(cx, cy + 84, "no evidence leads to the dashed half"),
+      label(cx, cy + 16, `of at most ${data.bounds.atomic} in use`),
+      label(cx, cy + 62, "larger dots serve more nodes"), label(cx, cy + 84, "the dashed half is never used"),
     ]);
     const dots = data.prototypes.map((one) => {
       const [x, y] = on(one.angle, r), text = describePrototype(one);
