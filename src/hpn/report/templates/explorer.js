@@ -1,5 +1,5 @@
 "use strict";
-// The node explorer: one instance for each <section class="explorer"> of the page. No library, no network.
+// The node explorer: one instance for each section of the class explorer. No library, no network.
 const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#1a1a1a", "#b5a800"];
 const DARK = ["#2e8bc9", "#e36a0c", "#0fae82", "#e69f00", "#cc79a7", "#8fd0f7", "#e8ecf1", "#f0e442"];
 const GREY = "#8b949e", GRID = 65535;
