@@ -10,6 +10,7 @@ import typer
 
 from hpn.cli.app import app
 from hpn.cli.options import DataRoot, DataSettings, Output, read_settings, with_options
+from hpn.errors import ConfigError
 
 datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
 app.add_typer(datasets_app, name="datasets")
@@ -26,14 +27,55 @@ def recipes(output: Output) -> None:
 
 
 @app.command()
+@with_options
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, comparisons or tuning.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, comparisons or tuning; with --graph, of one model."),
+    ],
+    *,
+    graph: Annotated[
+        str | None,
+        typer.Option(metavar="GRAPH", help="Show the nodes of this graph as a model answers them."),
+    ] = None,
+    map_: Annotated[
+        str, typer.Option("--map", metavar="HOW", help="With --graph: pca, or tsne for up to 3,000 nodes.")
+    ] = "pca",
     out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file.")] = Path("report.html"),
+    data_root: DataRoot = None,
 ) -> None:
-    """Write one self-contained HTML file about one or more runs; folders without a result are skipped."""
-    from hpn.report import write_report
+    """Write one self-contained HTML file about runs, or about a model and a graph.
 
-    typer.echo(str(write_report(runs, out, on_skip=lambda line: typer.echo(f"hpn: {line}", err=True))))
+    Folders of runs without a result are skipped. For a model, the file has the node explorer.
+    """
+    from hpn.model.saved import is_model
+
+    models = [path for path in runs if is_model(path)]
+    if graph is None and not models:
+        from hpn.report import write_report
+
+        typer.echo(str(write_report(runs, out, on_skip=lambda line: typer.echo(f"hpn: {line}", err=True))))
+        return
+    if graph is None:
+        raise ConfigError(f"{models[0]} is a model; give the graph to show as --graph GRAPH")
+    if len(runs) != 1 or not models:
+        what = "several folders" if len(runs) > 1 else f"{runs[0]}, which is not a model"
+        raise ConfigError(f"--graph goes with one model of hpn fit, got {what}")
+    if map_ not in {"pca", "tsne"}:
+        raise ConfigError(f"--map must be pca or tsne, got {map_!r}")
+    typer.echo(str(_report_model(runs[0], graph, map_, out, data_root)))
+
+
+def _report_model(model: Path, graph: str, drawing: Any, out: Path, data_root: Path | None) -> Path:
+    from hpn.cli.session import Session
+
+    session = Session(data_root=data_root)
+    learned, loaded = session.open_both(model, graph)
+    with session.working(f"explaining the nodes of {graph}"):
+        from hpn.report.page import explorer_page, write_page
+
+        found = learned.explore(loaded, drawing=drawing)
+        return write_page(lambda: explorer_page(found, f"{model.name} on {loaded.name}"), out)
 
 
 @app.command()

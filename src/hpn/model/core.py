@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,9 @@ import numpy as np
 import torch
 
 from hpn.datasets import Graph
+from hpn.datasets.graph import UNLABELLED
 from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.learners.hpn.account import find_accounts
 from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
@@ -47,6 +50,8 @@ from hpn.streams.views import hash_nodes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from hpn.experiment.exploration import Drawing, Exploration
 
 Array = Any
 """A list, NumPy array, PyTorch tensor or pandas column."""
@@ -220,6 +225,45 @@ class ClassifierCore(NamedArguments):
             )
             for entry in found
         ]
+
+    def explore(
+        self, data: GraphLike, nodes: Array | None = None, *, drawing: Drawing = "pca"
+    ) -> Exploration:
+        """Nodes of a graph, by default all, with the account of each: what the node explorer shows.
+
+        A node belongs to the step in which it was learned first: the steps are the graphs in which nodes were
+        learned, the smallest first.
+
+        Args:
+            data: The graph.
+            nodes: Nodes to show; of more than 20,000, those with the smallest hashes of their ids.
+            drawing: ``pca``, or ``tsne`` for up to 3,000 nodes.
+        """
+        from hpn.experiment.exploration import Group, Shown, choose_nodes, make_exploration
+
+        every = np.arange(self._read_graph(data).num_nodes)
+        network, view, rows = self._ask(data, every if nodes is None else nodes)
+        chosen = rows[choose_nodes(view, rows)]
+        labels, names, classes = np.full(len(chosen), -1), chosen, dict(self.labels_)
+        if isinstance(data, Graph):
+            is_known = data.y.numpy()[chosen] != UNLABELLED
+            if is_known.any():
+                known = default_labels(data, torch.from_numpy(chosen[is_known]))
+                labels[is_known] = codes_of(known)
+                classes |= {code_of(label): label for label in np.unique(known).tolist()}
+            names = names if data.node_ids is None else data.node_ids[chosen]
+        ledger, steps = self.ledger_, np.full(view.num_nodes, len(self.ledger_.graphs))
+        learned = ledger.find(view)
+        order = np.argsort(sorted(range(len(ledger.graphs)), key=ledger.graphs.__getitem__))
+        np.minimum.at(steps, learned[learned >= 0], order[ledger.rows[learned >= 0, 2]])
+        steps[steps == len(ledger.graphs)] = -1
+        shown = Shown(view, chosen, names.tolist(), labels, steps[chosen], len(rows))
+        name = partial(sorted, key=self.labels_.__getitem__)
+        groups = [Group(np.arange(len(chosen)), find_accounts(network, view, chosen, name))]
+        step_names = [f"learned in a graph of {graph.num_nodes:,} nodes" for graph in sorted(ledger.graphs)]
+        classes = dict(sorted(classes.items(), key=lambda pair: str(pair[1])))
+        title = getattr(data, "name", None) or "graph"
+        return make_exploration(title, network, shown, groups, classes, step_names, drawing=drawing)
 
     def merge(self, other: ClassifierCore) -> Self:
         """Add what another classifier with the same parameters learned, as if it had been learned here.

@@ -245,6 +245,20 @@ class Slots:
             self._layers |= {(hop, width, seed): layer for hop, layer in zip(hops, layers, strict=True)}
             del self.blocks[width, seed]
 
+    def projections(
+        self, hop: int, nodes: np.ndarray, width: int, seed: int, *, are_few: bool = True
+    ) -> np.ndarray:
+        """What one slot of length 1 adds to the random layer before rounding ``[len(nodes), width]``.
+
+        Wide features of all nodes are projected and then smoothed, unless few nodes are asked about.
+        """
+        if self.is_wide and not are_few:
+            part = np.hstack([block[hop][nodes] for block in self.smooth(hop, (width, seed))])
+            part /= (_lengths(part) / np.float32(width**0.5))[:, None]
+            return np.roll(part, _shift(width, hop), axis=1)
+        rows = self.unit_rows(hop, nodes) * np.float32(2.0 ** -slot_bits(self.num_features))
+        return np.asarray(rows @ recent_signs(self.num_features, width, seed, hop))
+
     def _sketched_lengths(self, hop: int) -> np.ndarray:
         if hop not in self.row_lengths:
             if self._sketch is None:

@@ -19,6 +19,7 @@ import jinja2
 
 from hpn.errors import DataError, HPNError
 from hpn.experiment.compare.result import Comparison
+from hpn.experiment.exploration import Exploration
 from hpn.experiment.run.folder import write_atomic
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
@@ -53,6 +54,7 @@ from hpn.report.wording import (
     NOT_MEASURED,
     STORED_TERM,
     TERMS,
+    describe_exploration,
     explanation,
     headline,
     lead,
@@ -157,6 +159,7 @@ def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> 
         summary_note="Bold: the best mean among runs of the same setting." if is_bold else "",
         comparisons=[_comparison_data(comparison) for comparison in comparisons],
         groups=shown,
+        explorers=[explorer_data(run.exploration, n) for n, run in enumerate(runs, 1) if run.exploration],
         terms=[*terms(runs), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges)],
     )
 
@@ -180,9 +183,24 @@ def comparison_page(comparison: Comparison) -> str:
     )
 
 
+def explorer_page(exploration: Exploration, title: str) -> str:
+    """Build the page of a model and a graph: the node explorer alone."""
+    explorers = [explorer_data(exploration)]
+    return render_template("explorer.html.j2", over="hpn report", title=title, lead="", explorers=explorers)
+
+
+def explorer_data(exploration: Exploration, number: int = 1) -> dict[str, Any]:
+    """What the template of the explorer needs; ``number`` tells several on a page apart."""
+    caption = describe_exploration(exploration)
+    return {"id": f"explorer-{number}", "data": exploration.to_json(), "caption": caption}
+
+
 def render_template(name: str, **content: Any) -> str:
     """Fill a template; what every page has is added: policy, style and scripts, all in the one file."""
-    style, *scripts = (_asset(file) for file in ("page.css", "vega.js", "page.js"))
+    has_explorer = bool(content.get("explorers"))
+    style = _asset("page.css") + (_asset("explorer.css") if has_explorer else "")
+    scripts = ["" if name == "explorer.html.j2" else _asset("vega.js"), _asset("page.js")]
+    scripts += [_asset("explorer.js")] if has_explorer else []
     policy = (
         f"default-src 'none'; style-src 'sha256-{_digest(style)}'; "
         f"script-src {' '.join(f'{chr(39)}sha256-{_digest(script)}{chr(39)}' for script in scripts)}"

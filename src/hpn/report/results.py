@@ -10,7 +10,8 @@ from pathlib import Path, PurePath
 
 from hpn.errors import DataError
 from hpn.experiment.compare.result import FILE_NAME, Comparison, load_comparison
-from hpn.experiment.run.folder import CONFIG, RESULT, VIEWS
+from hpn.experiment.exploration import Exploration
+from hpn.experiment.run.folder import CONFIG, EXPLORER, RESULT, VIEWS
 from hpn.experiment.run.result import RunResult, View, Views, load_result, parse_result, read_object
 from hpn.metrics import METRICS, Metric, Summary, summarize
 from hpn.report.variants import variant_names
@@ -18,10 +19,11 @@ from hpn.report.variants import variant_names
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run, and the views of its test nodes if there are any."""
+    """A finished run, and the views and the exploration of its test nodes if there are any."""
 
     result: RunResult
     views: Views | None = None
+    exploration: Exploration | None = None
 
     @property
     def first_views(self) -> list[View]:
@@ -148,7 +150,10 @@ def load_run(path: Path) -> Run:
                 f"{file} is damaged (after must be a step from 0 to {last}, got {view.after}); "
                 "run its command again"
             )
-    return Run(result, views)
+    explored = file.parent / f"seed-{views.seeds[0]}" / EXPLORER
+    if not explored.exists():
+        return Run(result, views)
+    return Run(result, views, parse_result(Exploration, read_object(explored), explored))
 
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hpn.experiment.compare.result import Comparison
+from hpn.experiment.exploration import Exploration
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
 from hpn.report.format import plural
@@ -127,3 +128,22 @@ def lead(num_runs: int, num_groups: int) -> str:
     if num_groups > 1:
         text += f" They fall into {num_groups} settings; only runs of one setting share a chart."
     return text
+
+
+def describe_exploration(exploration: Exploration) -> str:
+    """What is on the map, in a few sentences."""
+    shown, total = len(exploration.x), exploration.num_nodes
+    nodes = (
+        f"{shown:,} nodes" if shown == total else f"{shown:,} of {total:,} nodes, chosen by hash of their id"
+    )
+    how = {"pca": "the first two principal components", "tsne": "t-SNE"}[exploration.drawing]
+    given = " Answers are those with the task given; the map is made without it." * exploration.is_task_given
+    founded = {
+        "recorded": "The step that founded a prototype was recorded when it was learned.",
+        "derived": "The step of a prototype is the earliest one whose nodes on the map are matched to it.",
+        "unknown": "The step that founded a prototype is not known.",
+    }[exploration.founding]
+    return (
+        f"{exploration.name}: {nodes}, placed by {how} of the prototypes they are matched to.{given} "
+        f"A prototype serves a node if a bank matches it for the answer or the runner-up. {founded}"
+    )

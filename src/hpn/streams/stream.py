@@ -55,10 +55,12 @@ class AnswerKey:
     Args:
         y: Class number of each node of the query.
         step: The step that each of them arrived with.
+        node: Its number in the graph of the stream.
     """
 
     y: Tensor
     step: Tensor
+    node: Tensor
 
 
 class Stream(ABC):
@@ -222,7 +224,7 @@ class Stream(ABC):
         if step is not None:
             chosen = chosen & (self._step_of[nodes] == step)
         rows = torch.nonzero(chosen).flatten()
-        found = rows, AnswerKey(self._labels(nodes[rows], after), self._step_of[nodes[rows]])
+        found = rows, AnswerKey(self._labels(nodes[rows], after), self._step_of[nodes[rows]], nodes[rows])
         if len(in_view) == 1:  # the step of the query is then the one in view, or none is named
             self._queried[in_view, part] = found
         return found

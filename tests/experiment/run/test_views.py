@@ -93,7 +93,7 @@ def test_many_nodes_give_a_share_that_stays(stream: TaskStream, monkeypatch: pyt
         seen.append(torch.from_numpy(x))
         return np.zeros((len(x), 2))
 
-    monkeypatch.setattr(views, "_to_plane", plane)
+    monkeypatch.setattr(views, "draw_tsne", plane)
     views_made = [make_view(Fixed(numbered), stream, after) for after in (0, 1)]
     assert [len(view.classes) for view in views_made] == [10, 20]
     assert torch.equal(seen[1][:10], seen[0])
@@ -125,7 +125,7 @@ def test_interrupted_or_asked_for_later_views_are_the_same(
 ) -> None:
     """With points that depend on all numbers and on the seed, as those of t-SNE do, but take no time."""
     monkeypatch.setattr(
-        views, "_to_plane", lambda x, seed: x @ np.random.default_rng(seed).normal(size=(x.shape[1], 2))
+        views, "draw_tsne", lambda x, seed: x @ np.random.default_rng(seed).normal(size=(x.shape[1], 2))
     )
     quick(tmp_path / "once", settings=settings, views=True)
     for folder, with_views in (("twice", True), ("twice without", False)):

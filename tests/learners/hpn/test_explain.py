@@ -9,7 +9,8 @@ import torch
 
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn import explain as module
-from hpn.learners.hpn.explain import FAINT, SLOTS, BankMatch, Explanation, Share, SlotEvidence, explain
+from hpn.learners.hpn.account import SLOTS
+from hpn.learners.hpn.explain import FAINT, BankMatch, Explanation, Share, SlotEvidence, explain
 from hpn.learners.hpn.memory import HELD_OUT
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import SolvedNetwork
@@ -106,8 +107,7 @@ def test_shares_by_hand(fitted: Fitted) -> None:
     (found,) = ask(fitted, MIXED)
     pair = [[*NAMES.values()].index(label) for label in (found.predicted, found.runner_up)]
     extractors = network.memory.extractors(view)
-    evidence = extractors.evidence(view, np.array([MIXED]))[:, 0]
-    _, directions = module._split(extractors, view, MIXED, evidence)
+    directions = module._find_directions(extractors, view, MIXED)
     ahead = directions[:, :, pair[0]] - directions[:, :, pair[1]]
     x = (view.x.to_dense() if view.is_sparse else view.x).double().numpy()
     matrix = np.eye(len(x))

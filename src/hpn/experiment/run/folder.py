@@ -5,10 +5,12 @@
     config.json              the resolved configuration, versions included
     result.json              the result over all seeds (the JSON of ``hpn run --json``)
     request.json             what was requested, and a stamp of the files that the result depends on
+    views.json               with --views: pictures of the test nodes after each step
     seed-0/result.json       matrices and costs of one finished seed
     seed-0/checkpoint.json   where an unfinished seed resumes; the final state of a finished one
     seed-0/state-….safetensors
     seed-0/log.jsonl         one line per epoch and step
+    seed-0/explorer.json     with --views, of the first seed: its test nodes as the node explorer shows them
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from typing import Any, Protocol
 from hpn.errors import RunFolderError
 
 FORMAT = 1
-CONFIG, RESULT, VIEWS, LOCK = "config.json", "result.json", "views.json", ".lock"
+CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
+VIEWS, EXPLORER = "views.json", "explorer.json"
 
 
 class Configuration(Protocol):

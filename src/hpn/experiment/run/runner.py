@@ -16,11 +16,12 @@ import torch
 from hpn.datasets import Graph, data_files
 from hpn.errors import ConfigError, RunFolderError, describe_disk_full, disk_full
 from hpn.evaluation import evaluate
+from hpn.experiment.exploration import explore_run
 from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_choices, check_seeds, resolve_config
 from hpn.experiment.run.environment import Stopwatch, deterministic
 from hpn.experiment.run.finished import keep_request
-from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, read_json, write_json
+from hpn.experiment.run.folder import EXPLORER, RESULT, VIEWS, open_run_folder, read_json, write_json
 from hpn.experiment.run.result import (
     RunResult,
     SeedResult,
@@ -29,10 +30,12 @@ from hpn.experiment.run.result import (
     load_result,
     parse_result,
 )
+from hpn.experiment.run.saved import load_learner
 from hpn.experiment.run.seed import SeedRun
 from hpn.experiment.run.views import check_views, combine_views, make_view
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
+from hpn.learners.hpn import SolvedHPN
 from hpn.nn.device import choose_device
 from hpn.streams import Stream
 
@@ -110,6 +113,7 @@ def run(
         finished = [job.run(graph, watcher) for job in jobs]
         if views:
             combine_views(folder, chosen)
+            _write_exploration(jobs[0], graph)
         command = config.command(chosen, root) + (
             f" --reference {shlex.quote(str(reference))}" if reference else ""
         )
@@ -124,6 +128,16 @@ def run(
         others = [Path(reference)] if reference else []
         keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
     return result
+
+
+def _write_exploration(job: Job, graph: Graph) -> None:
+    """Write what the node explorer shows, from the checkpoint of a finished seed; for solved networks."""
+    file = job._file(EXPLORER)
+    if file.exists() or not isinstance(job.config.make_learner(job.seed), SolvedHPN):
+        return
+    learner: Any = load_learner(file.parent.parent, job.seed)
+    stream = job.config.make_stream(graph, job.seed)
+    write_json(file, explore_run(learner.network_, stream, graph, job.config.evaluate).to_json())
 
 
 @contextlib.contextmanager

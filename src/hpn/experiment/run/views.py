@@ -59,7 +59,7 @@ def make_view(learner: Learner, stream: Stream, after: int) -> View:
     x, y = np.concatenate(rows).astype(np.float64), np.concatenate(labels)
     return View(
         after=after,
-        points=[(round(float(a), 2), round(float(b), 2)) for a, b in _to_plane(x, learner.seed)],
+        points=[(round(float(a), 2), round(float(b), 2)) for a, b in draw_tsne(x, learner.seed)],
         classes=y.tolist(),
         silhouette=_silhouette(x, y),
         neighbors=_among_own(x, y),
@@ -75,7 +75,7 @@ def combine_views(folder: Path, seeds: Sequence[int]) -> Views:
     return views
 
 
-def _to_plane(x: np.ndarray, seed: int) -> np.ndarray:
+def draw_tsne(x: np.ndarray, seed: int) -> np.ndarray:
     """t-SNE to two dimensions, from the principal components; nodes represented alike stay together."""
     from sklearn.manifold import TSNE
 

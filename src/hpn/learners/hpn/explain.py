@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from hpn.learners.hpn.account import Accounts, find_accounts
 from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, Extractors
-from hpn.learners.hpn.solved import ASKED, Evidence, Name, SolvedNetwork
+from hpn.learners.hpn.solved import ASKED, Name, SolvedNetwork
 from hpn.nn.encoder import STEPS, is_csr, recent_signs, see, slot_bits
 from hpn.streams import GraphView
 
@@ -17,7 +19,6 @@ SHOWN = 5
 """Neighbours and features that are named."""
 LEAST = 0.005
 """Shares below this are not named."""
-SLOTS = ("its own features", "nodes 1 hop away", "nodes 2 hops away", "nodes 3 hops away", "answers nearby")
 FAINT = 0.05
 """Evidence below this is called neutral."""
 
@@ -144,41 +145,25 @@ def explain(
         task: The task, if it is given.
     """
     with ASKED:
-        evidence = network.find_evidence(view, nodes, task)
-        evidence = evidence.arrange(sorted(evidence.classes, key=name))  # ties are broken as in answers
-        if isinstance(evidence.extractors, Extractors):
-            evidence = evidence._replace(extractors=evidence.extractors.restrict(evidence.classes))
-        labels = np.array([name(label) for label in evidence.classes], dtype=object)
-        return [
-            _explain(network, view, node, evidence._replace(found=evidence.found[:, [row]]), labels)
-            for row, node in enumerate(nodes.tolist())
-        ]
+        accounts = find_accounts(network, view, nodes, partial(sorted, key=name), task)
+        labels = np.array([name(label) for label in accounts.evidence.classes], dtype=object)
+        return [_explain(view, node, accounts, row, labels) for row, node in enumerate(nodes.tolist())]
 
 
-def _explain(
-    network: SolvedNetwork, view: GraphView, node: int, evidence: Evidence, labels: np.ndarray
-) -> Explanation:
-    (logits,), (found,), weights = network.combine(evidence), evidence.found.swapaxes(0, 1), evidence.weights
-    odds = np.exp(logits - logits.max())
-    pair = np.argsort(-odds, kind="stable")[:2]
+def _explain(view: GraphView, node: int, accounts: Accounts, row: int, labels: np.ndarray) -> Explanation:
+    pair, extractors = accounts.pair[row], accounts.evidence.extractors
 
     def of_pair(values: np.ndarray) -> tuple[Any, Any]:
         """The value of the predicted class and that of the runner-up, if there is one."""
-        return tuple([*values[pair].tolist(), None][:2])
+        return tuple([*values.tolist(), None][:2])
 
-    sizes = dict(zip(evidence.banks, found * weights[:, None], strict=True))
     neighbors: tuple[Share, ...] = ()
     features: tuple[Share, ...] = ()
-    if isinstance(evidence.extractors, Extractors):
-        by_slot, directions = _split(evidence.extractors, view, node, found)
-        sizes = dict(zip(SLOTS, by_slot, strict=True))
-        if len(pair) == 2:
-            neighbors, features = _find_shares(evidence.extractors, view, node, directions, *pair)
-    matched, upper = network.planes["atomic"].match(found), network.match_upper(evidence)
-    share = weights / max(float(weights.sum()), 1e-9)
-    predicted, runner_up = of_pair(labels)
-    probability, runner_up_probability = of_pair(odds / odds.sum())
-    position = int(upper["class"][0, pair[0]])
+    if isinstance(extractors, Extractors) and len(pair) == 2:
+        neighbors, features = _find_shares(extractors, view, node, *pair)
+    predicted, runner_up = of_pair(labels[pair])
+    probability, runner_up_probability = of_pair(accounts.probability[row])
+    position, share = int(accounts.class_level[row, 0]), accounts.shares
     return Explanation(
         node=node,
         predicted=predicted,
@@ -186,15 +171,20 @@ def _explain(
         runner_up=runner_up,
         runner_up_probability=runner_up_probability,
         slots=[
-            SlotEvidence(slot, labels[part.argmax()] if part.max() > FAINT else None, *of_pair(part))
-            for slot, part in sizes.items()
+            SlotEvidence(slot, labels[part.argmax()] if part.max() > FAINT else None, *of_pair(part[pair]))
+            for slot, part in zip(accounts.slots, accounts.by_slot[:, row], strict=True)
         ],
         banks=[
-            BankMatch(evidence.banks[at], float(share[at]), float(found[at, pair[0]]), *of_pair(matched[at]))
+            BankMatch(
+                accounts.evidence.banks[at],
+                float(share[at]),
+                float(accounts.found[at, row, 0]),
+                *of_pair(accounts.atomic[at, row]),
+            )
             for at in np.argsort(-share, kind="stable")
             if share[at] > 0
         ],
-        node_prototype=int(upper["node"][0, pair[0]]),
+        node_prototype=int(accounts.node[row, 0]),
         class_prototype=position,
         membership="member" if position > 0 else "borderline" if position == 0 else "not a member",
         neighbors=neighbors,
@@ -202,50 +192,34 @@ def _explain(
     )
 
 
-def _split(
-    extractors: Extractors, view: GraphView, node: int, found: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Split the evidence about a node by slot.
+def _find_directions(extractors: Extractors, view: GraphView, node: int) -> np.ndarray:
+    r"""What a unit of each feature in each slot adds to the evidence ``[K + 1, num_features, C]``.
 
-    With the gate of the random layer known, :math:`W^\top h = \sum_k d_k^\top u_k` up to the rounding of h,
-    where :math:`d_k` is what a unit of each feature in slot k adds. The intercept, which makes the evidence
-    of an average node 0, is divided among the slots as the average of h is.
-
-    Returns:
-        Weighted evidence of each slot ``[num_slots, C]``, and :math:`d_k` for each hop
-        ``[K + 1, num_features, C]``.
+    With the gate of the random layer known, :math:`W^\top h = \sum_k d_k^\top u_k` up to the rounding of h.
     """
     slots, at, factors = see(view), np.array([node]), extractors.weights / extractors.scales
-    sizes = np.zeros((len(SLOTS), len(extractors.classes)))
     directions = np.zeros((LAYER_HOPS[-1] + 1, slots.num_features, len(extractors.classes)))
     hidden = slots.layers(LAYER_HOPS, at, extractors.width, extractors.seed)
     for factor, hop, layer, (h,) in zip(factors, LAYER_HOPS, extractors.layers, hidden, strict=False):
         gated = factor * STEPS * (h > 0)[:, None] * (layer.weight - layer.weight.mean(axis=1, keepdims=True))
-        share = 4.0 ** np.arange(hop + 1)  # of a slot in the variance of the layer, and so in its mean
-        sizes[: hop + 1] += np.outer(share / share.sum(), factor * (layer.bias - layer.bias.mean()))
         for k in range(hop + 1):
             signs = recent_signs(slots.num_features, extractors.width, extractors.seed, k)
             directions[k] += 2.0 ** (k - hop) * (signs @ gated.astype(np.float32))
-    for k, direction in enumerate(directions):
-        sizes[k] += _unit_row(view, node, k) @ direction
-    weighted = extractors.weights[:, None] * found
     for bank, (hop, means) in enumerate(zip(MEAN_HOPS, extractors.means, strict=True), start=len(LAYER_HOPS)):
         distance = means.distance(slots.products(hop, means.vectors, at))[0]
         directions[hop] += factors[bank] * means.directions.T / distance
-        sizes[hop] += weighted[bank]
-    sizes[-1] = weighted[-1]
-    return sizes, directions
+    return directions
 
 
 def _find_shares(
-    extractors: Extractors, view: GraphView, node: int, directions: np.ndarray, first: int, second: int
+    extractors: Extractors, view: GraphView, node: int, first: int, second: int
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
     r"""What neighbours and own features add to the lead of one class over another.
 
     A slot is a sum over nodes, :math:`(\hat{A}^k X)_v = \sum_u \hat{A}^k_{vu} x_u`. So node u adds
     :math:`\hat{A}^k_{vu}\, x_u \cdot d_k / \lVert (\hat{A}^k X)_v \rVert`.
     """
-    slots, at = see(view), np.array([node])
+    slots, at, directions = see(view), np.array([node]), _find_directions(extractors, view, node)
     ahead = directions[:, :, first] - directions[:, :, second]
     lead = np.zeros(view.num_nodes)
     for hop in range(1, len(ahead)):

@@ -1,0 +1,423 @@
+"""The data of the node explorer: a map of nodes, the account of each, and the codebook they are matched to.
+
+Arrays are written as little-endian numbers, compressed (zlib) and in base64, so that a browser reads 20,000
+nodes at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+
+from hpn.datasets import Graph
+from hpn.errors import ConfigError
+from hpn.experiment.run.result import Part
+from hpn.experiment.run.views import draw_tsne
+from hpn.learners.hpn.account import SLOTS, Accounts, find_accounts
+from hpn.learners.hpn.solved import SolvedNetwork
+from hpn.learners.hpn.task_extractor import TaskExtractor
+from hpn.streams import GraphView, Stream
+from hpn.streams.views import Evaluate, hash_nodes
+
+MOST_NODES = 20_000
+"""On one map; of more, those with the smallest hashes of their ids are shown."""
+MOST_NEIGHBORS = 12
+"""Neighbours of a node that are highlighted."""
+MOST_DRAWN = 3_000
+"""Nodes that t-SNE is for."""
+TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+GRID = 2**16 - 1
+
+Drawing = Literal["pca", "tsne"]
+Founding = Literal["recorded", "derived", "unknown"]
+
+
+def pack(array: np.ndarray) -> dict[str, Any]:
+    """An array of whole numbers as JSON.
+
+    Example:
+        >>> unpack(pack(np.array([[1, -2]], dtype=np.int8))).tolist()
+        [[1, -2]]
+    """
+    stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    data = base64.b64encode(zlib.compress(stored.tobytes(), 9)).decode()
+    return {"type": array.dtype.name, "shape": list(array.shape), "data": data}
+
+
+def unpack(content: Any) -> np.ndarray:
+    """The array that :func:`pack` was given.
+
+    Raises:
+        ValueError: If it is not such an array.
+    """
+    if isinstance(content, np.ndarray):
+        return content
+    try:
+        kind, shape = np.dtype(content["type"]), tuple(content["shape"])
+        data = zlib.decompress(base64.b64decode(content["data"], validate=True))
+        if kind.name not in TYPES:
+            raise ValueError(f"type must be one of {', '.join(TYPES)}, got {kind.name}")
+        return np.frombuffer(data, kind.newbyteorder("<")).reshape(shape).astype(kind)
+    except (TypeError, KeyError, zlib.error) as error:
+        raise ValueError(f"not a packed array ({error})") from None
+
+
+Packed = Annotated[np.ndarray, PlainValidator(unpack), PlainSerializer(pack)]
+
+
+class Prototype(Part):
+    """An atomic prototype in use.
+
+    Args:
+        position: Its place on the lattice; 0 is neutral, positive speaks for a class.
+        angle: In degrees; 0 is neutral.
+        nodes: Nodes on the map that a bank matches to it, for the answer or for the runner-up.
+        classes: Classes for which it is matched.
+        founded: The step that founded it, if it is known.
+    """
+
+    position: int
+    angle: float
+    nodes: int
+    classes: int
+    founded: int | None
+
+
+class Exploration(Part):
+    """All that the explorer shows. P is 2: the answer, then the runner-up.
+
+    Args:
+        name: Of the data.
+        is_task_given: Whether answers come from the classes of the node's own task.
+        num_nodes: Nodes there are, of which those on the map are a sample.
+        drawing: How the map is drawn.
+        classes: Names of the classes.
+        steps: Names of the steps.
+        banks: What each bank looks at.
+        slots: What each slot looks at; none where slots are the same as banks.
+        weights: Share of each bank in all weights, for each group of nodes; 0 where it is not used.
+        bounds: The most prototypes of each level there can ever be.
+        prototypes: The atomic prototypes in use.
+        founding: Whether steps that founded prototypes were recorded, or are those of the first nodes.
+        most_neighbors: Neighbours of a node that are listed.
+        names: Names of the nodes: JSON in UTF-8.
+        group: Row of ``weights`` that holds for a node.
+        x: Place on the map.
+        y: Place on the map.
+        label: Class, -1 if unknown.
+        answer: Predicted class.
+        runner_up: Second likeliest class, -1 if there is none.
+        probability: Per cent of both.
+        step: Step in which a node arrived, -1 if unknown.
+        atomic: Positions of atomic prototypes.
+        node: Positions of node-level prototypes.
+        class_level: Positions of class-level prototypes.
+        evidence: Hundredths of evidence by slot.
+        degree: Neighbours in the graph.
+        indptr: Where the neighbours of each node begin in ``indices``.
+        indices: Neighbours that are on the map.
+
+    Shapes:
+        - ``group``, ``x``, ``y``, ``label``, ``answer``, ``runner_up``, ``step``, ``degree``: ``[n]``
+        - ``probability``, ``node``, ``class_level``: ``[P, n]``
+        - ``atomic``, ``evidence``: ``[num_banks, P, n]``, ``[num_slots, P, n]``
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    schema_: Literal[1] = Field(1, alias="schema")
+    name: str
+    is_task_given: bool
+    num_nodes: int
+    drawing: Drawing
+    classes: list[str]
+    steps: list[str]
+    banks: list[str]
+    slots: list[str]
+    weights: list[list[float]]
+    bounds: dict[str, int]
+    prototypes: list[Prototype]
+    founding: Founding
+    most_neighbors: int
+    names: Packed
+    group: Packed
+    x: Packed
+    y: Packed
+    label: Packed
+    answer: Packed
+    runner_up: Packed
+    probability: Packed
+    step: Packed
+    atomic: Packed
+    node: Packed
+    class_level: Packed
+    evidence: Packed
+    degree: Packed
+    indptr: Packed
+    indices: Packed
+
+    @model_validator(mode="after")
+    def _check(self) -> Exploration:
+        n = len(self.x)
+        single = ("group", "y", "label", "answer", "runner_up", "step", "degree")
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(single, (n,))
+        shapes |= dict.fromkeys(("probability", "node", "class_level"), (2, n))
+        shapes |= {"atomic": (len(self.banks), 2, n), "evidence": (len(self.slots), 2, n), "indptr": (n + 1,)}
+        for key, shape in shapes.items():
+            if getattr(self, key).shape != shape:
+                raise ValueError(f"{key} must have the shape {shape}, got {getattr(self, key).shape}")
+        if len(self.node_names) != n:
+            raise ValueError(f"{n} nodes but {len(self.node_names)} names")
+        return self
+
+    @property
+    def node_names(self) -> list[str]:
+        """Names of the nodes."""
+        return list(json.loads(self.names.tobytes()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class Group(NamedTuple):
+    """Nodes whose accounts have the same banks: their places among those shown, and the accounts."""
+
+    rows: np.ndarray
+    accounts: Accounts
+
+
+class Shown(NamedTuple):
+    """The nodes on the map.
+
+    Args:
+        view: A graph with all of them.
+        nodes: Nodes of it ``[n]``.
+        names: What they are called.
+        labels: Their class numbers, -1 if unknown ``[n]``.
+        steps: The step of each, -1 if unknown ``[n]``.
+        num_nodes: How many there are with those not shown.
+    """
+
+    view: GraphView
+    nodes: np.ndarray
+    names: Sequence[Any]
+    labels: np.ndarray
+    steps: np.ndarray
+    num_nodes: int
+
+
+def choose_nodes(view: GraphView, nodes: np.ndarray, most: int = MOST_NODES) -> np.ndarray:
+    """Places of the nodes to show: all, or those with the smallest hashes, whatever their order."""
+    order = np.argsort(hash_nodes(view, nodes), kind="stable")[:most]
+    return np.sort(order)
+
+
+def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: Evaluate) -> Exploration:
+    """Show the test nodes of all steps after the last one.
+
+    Answers are those of the evaluation: with the task given, the account is that of the task's extractor. The
+    map is that of the network without a task, which places all nodes in one space.
+    """
+    last = len(stream) - 1
+    query, key = stream.query(step=None, after=last, evaluate="global")
+    at = choose_nodes(query.graph, query.nodes.numpy())
+    numbers = key.node.numpy()[at]
+    names = numbers.tolist() if graph.node_ids is None else graph.node_ids[numbers].tolist()
+    labels, steps = key.y.numpy()[at], key.step.numpy()[at]
+    shown = Shown(query.graph, query.nodes.numpy()[at], names, labels, steps, len(query.nodes))
+    groups = []
+    for step in range(len(stream)) if evaluate == "oracle" else [None]:
+        asked, own = stream.query(step=step, after=last, evaluate="oracle" if step is not None else "global")
+        place = {node: row for row, node in enumerate(own.node.tolist())}
+        rows = np.flatnonzero([number in place for number in numbers.tolist()])
+        nodes = asked.nodes.numpy()[[place[number] for number in numbers[rows].tolist()]]
+        accounts = find_accounts(network, asked.graph, nodes, _always(asked.classes), asked.task)
+        groups.append(Group(rows, accounts))
+    recorded: dict[int, int] = {}
+    if evaluate == "oracle":
+        for step, part in enumerate(network.tasks.values()):
+            if isinstance(part.extractor, TaskExtractor):
+                recorded |= {p: step for p in part.extractor.positions.tolist() if p not in recorded}
+    step_names = [
+        ", ".join(graph.class_names[label] for label in step.classes) if stream.has_tasks else step.name
+        for step in stream.plan.steps
+    ]
+    names_of = dict(enumerate(graph.class_names))
+    return make_exploration(
+        graph.name,
+        network,
+        shown,
+        groups,
+        names_of,
+        step_names,
+        is_task_given=evaluate == "oracle",
+        recorded=recorded,
+    )
+
+
+def _always(classes: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
+    return lambda _: classes
+
+
+def make_exploration(
+    name: str,
+    network: SolvedNetwork,
+    shown: Shown,
+    groups: Sequence[Group],
+    class_names: Mapping[int, Any],
+    step_names: Sequence[str],
+    *,
+    is_task_given: bool = False,
+    recorded: Mapping[int, int] | None = None,
+    drawing: Drawing = "pca",
+    seed: int = 0,
+) -> Exploration:
+    """Put the accounts of all groups into one record.
+
+    Args:
+        name: Of the data.
+        network: What answers.
+        shown: The nodes.
+        groups: Their accounts.
+        class_names: Names of all classes by class number, in the order to show them in.
+        step_names: Names of the steps.
+        is_task_given: Whether answers come from the classes of the node's own task.
+        recorded: The step in which a position was founded, where the network has kept it.
+        drawing: How to draw the map.
+        seed: Starts t-SNE.
+    """
+    n = len(shown.nodes)
+    banks = list(dict.fromkeys(bank for group in groups for bank in group.accounts.evidence.banks))
+    is_split = all(group.accounts.slots == SLOTS for group in groups)
+    plane = network.planes["atomic"]
+    small = np.int8 if plane.size < 256 else np.int16
+    weights = np.zeros((len(groups), len(banks)))
+    found: dict[str, Any] = {
+        "group": np.zeros(n, np.uint16),
+        "pair": np.full((2, n), -1, np.int16),
+        "probability": np.zeros((2, n), np.uint8),
+        "atomic": np.zeros((len(banks), 2, n), small),
+        "node": np.zeros((2, n), small),
+        "class_level": np.zeros((2, n), small),
+        "evidence": np.zeros((len(SLOTS) if is_split else 0, 2, n), np.int16),
+    }
+    columns = {code: at for at, code in enumerate(class_names)}
+    for number, (rows, accounts) in enumerate(groups):
+        codes = np.array([columns[code] for code in accounts.evidence.classes])
+        width, at = accounts.pair.shape[1], [banks.index(bank) for bank in accounts.evidence.banks]
+        weights[number, at] = accounts.shares
+        found["group"][rows] = number
+        found["pair"][:width, rows] = codes[accounts.pair].T
+        found["probability"][:width, rows] = np.rint(100 * accounts.probability).T
+        found["node"][:width, rows] = accounts.node.T
+        found["class_level"][:width, rows] = accounts.class_level.T
+        for bank, positions in zip(at, accounts.atomic, strict=True):
+            found["atomic"][bank][:width, rows] = positions.T
+        for slot, part in enumerate(accounts.by_slot if is_split else ()):
+            both = np.take_along_axis(part, accounts.pair, axis=1)
+            found["evidence"][slot][:width, rows] = np.rint(100 * both).clip(-32768, 32767).T
+    answer, runner_up = found.pop("pair")
+    is_used = (weights[found["group"]].T > 0)[:, None] & (np.stack([answer, runner_up]) >= 0)
+    prototypes = _serve(found["atomic"], is_used, np.stack([answer, runner_up]), shown.steps, recorded or {})
+    x, y = _draw(network, shown, groups, drawing, seed)
+    indptr, indices = _neighbors(shown.view, shown.nodes)
+    founding: Founding = "recorded" if recorded else "derived" if (shown.steps >= 0).any() else "unknown"
+    return Exploration(
+        name=name,
+        is_task_given=is_task_given,
+        num_nodes=shown.num_nodes,
+        drawing=drawing,
+        classes=[str(label) for label in class_names.values()],
+        steps=list(step_names),
+        banks=banks,
+        slots=list(SLOTS) if is_split else [],
+        weights=weights.round(4).tolist(),
+        bounds={level: plane.size for level, plane in network.planes.items()},
+        prototypes=[
+            Prototype(position=p, angle=round(math.degrees(plane.angle(p)), 1), **served)
+            for p, served in prototypes.items()
+        ],
+        founding=founding,
+        most_neighbors=MOST_NEIGHBORS,
+        names=np.frombuffer(json.dumps([str(node) for node in shown.names]).encode(), np.uint8),
+        x=x,
+        y=y,
+        label=np.array([columns.get(code, -1) for code in shown.labels.tolist()], np.int16),
+        answer=answer,
+        runner_up=runner_up,
+        step=shown.steps.astype(np.int16),
+        degree=shown.view.indptr.diff().numpy()[shown.nodes].astype(np.uint32),
+        indptr=indptr,
+        indices=indices,
+        **found,
+    )
+
+
+def _serve(
+    atomic: np.ndarray, is_used: np.ndarray, pair: np.ndarray, steps: np.ndarray, recorded: Mapping[int, int]
+) -> dict[int, dict[str, Any]]:
+    """Nodes and classes that each position serves, and the step that founded it."""
+    served = {}
+    for position in np.unique(atomic[is_used]).tolist():
+        matched = (atomic == position) & is_used
+        is_node = matched.any(axis=(0, 1))
+        arrived = steps[is_node & (steps >= 0)]
+        founded = recorded.get(position, int(arrived.min()) if len(arrived) else None)
+        classes = len(np.unique(pair[matched.any(axis=0)]))
+        served[position] = {"nodes": int(is_node.sum()), "classes": classes, "founded": founded}
+    return served
+
+
+def _draw(
+    network: SolvedNetwork, shown: Shown, groups: Sequence[Group], drawing: Drawing, seed: int
+) -> np.ndarray:
+    """Places on the map ``[2, n]``, on a grid with the same unit in both directions."""
+    if len(groups) == 1:
+        represented = network.represent(groups[0].accounts.evidence)
+    else:
+        represented = network.represent(network.find_evidence(shown.view, shown.nodes))
+    if drawing == "tsne" and len(represented) > MOST_DRAWN:
+        raise ConfigError(f"t-SNE is for at most {MOST_DRAWN:,} nodes, got {len(represented):,}; use pca")
+    drawn = draw_tsne(represented, seed) if drawing == "tsne" else project(represented)
+    middle = (drawn.max(axis=0) + drawn.min(axis=0)) / 2
+    size = max(float(np.ptp(drawn, axis=0).max()), 1e-9)
+    places = ((drawn - middle) / size + 0.5) * GRID
+    return np.asarray(np.rint(places.T).astype(np.uint16))
+
+
+def project(x: np.ndarray) -> np.ndarray:
+    """The first two principal components; the largest loading of each is positive ``[n, 2]``."""
+    from scipy.sparse.linalg import eigsh
+
+    centred = x - x.mean(axis=0)
+    scatter = centred.T @ centred
+    if len(scatter) > 500:
+        _, vectors = eigsh(scatter, k=2, v0=np.ones(len(scatter)))
+    else:
+        _, vectors = np.linalg.eigh(scatter)
+    vectors = vectors[:, :-3:-1]
+    largest = np.take_along_axis(vectors, abs(vectors).argmax(axis=0)[None], axis=0)
+    return np.asarray(centred @ (vectors * np.sign(largest)))
+
+
+def _neighbors(view: GraphView, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours that are shown too, of each node the first few: as pointers and places."""
+    place = np.full(view.num_nodes, -1)
+    place[nodes] = np.arange(len(nodes))
+    starts, counts = view.indptr.numpy()[nodes], view.indptr.diff().numpy()[nodes]
+    source = np.repeat(np.arange(len(nodes)), counts)
+    entries = np.arange(len(source)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+    target = place[view.indices[:].numpy()[entries]]
+    source, target = source[target >= 0], target[target >= 0]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    source, target = source[rank < MOST_NEIGHBORS], target[rank < MOST_NEIGHBORS]
+    indptr = np.searchsorted(source, np.arange(len(nodes) + 1)).astype(np.uint32)
+    return indptr, target.astype(np.uint16)

@@ -1,0 +1,234 @@
+"""The explorer in a browser; skipped where Chromium or Playwright is missing."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hpn.datasets import Graph
+from hpn.experiment.exploration import MOST_NEIGHBORS, Exploration, Prototype
+from hpn.model.core import ClassifierCore
+from hpn.report.page import explorer_page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        flags = ["--no-sandbox", "--disable-gpu", "--headless=new"]
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def explored(graph: Graph) -> Exploration:
+    return ClassifierCore(width=50).partial_fit(graph, torch.arange(200)).explore(graph)
+
+
+@pytest.fixture(scope="module")
+def file(explored: Exploration, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("page") / "page.html"
+    made.write_text(explorer_page(explored, "synthetic"))
+    return made
+
+
+class Opened:
+    """A page, and everything that it complained about or asked the network for."""
+
+    def __init__(self, browser: Any, file: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page, self.trouble = self.context.new_page(), []
+        self.page.on("console", lambda message: self.trouble.append(message.text))
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("request", lambda request: self.trouble.append(request.url))
+        self.page.goto(file.as_uri())
+        self.trouble.remove(file.as_uri())
+        self.page.wait_for_selector(".explorer[data-ready]")
+
+    def pixels(self) -> str:
+        self.page.wait_for_timeout(60)
+        return str(self.page.evaluate("document.querySelector('.ex-map>canvas').toDataURL()"))
+
+    def text(self, selector: str) -> str:
+        return str(self.page.inner_text(selector))
+
+
+@pytest.fixture
+def opened(browser: Any, file: Path) -> Iterator[Opened]:
+    made = Opened(browser, file)
+    yield made
+    made.context.close()
+    assert made.trouble == []
+
+
+def find(opened: Opened, name: str) -> None:
+    opened.page.fill(".explorer input", name)
+    opened.page.press(".explorer input", "Enter")
+
+
+def check_panel(opened: Opened, explored: Exploration, node: int) -> None:
+    text = opened.text(".ex-node")
+    verdict = "right" if explored.label[node] == explored.answer[node] else "wrong"
+    assert opened.text(".ex-node h3") == str(node)
+    assert f"{explored.classes[explored.answer[node]]}, {explored.probability[0, node]} %: {verdict}" in text
+    assert explored.classes[explored.runner_up[node]] in text
+    shown = opened.page.eval_on_selector_all(
+        ".ex-node table:first-of-type td button", "all => all.map((one) => one.textContent)"
+    )
+    weights = np.array(explored.weights[0])
+    banks = [bank for bank in np.argsort(-weights, kind="stable") if weights[bank] > 0]
+    expected = [f"{p:+d}" if p else "0" for bank in banks for p in explored.atomic[bank, :, node].tolist()]
+    assert [one.replace("−", "-") for one in shown] == expected
+    near = explored.indices[explored.indptr[node] : explored.indptr[node + 1]].tolist()
+    names = opened.page.eval_on_selector_all(
+        ".ex-near button", "all => all.map((one) => one.firstChild.data)"
+    )
+    assert names == [str(other) for other in near]
+
+
+def test_a_click_shows_the_account_of_a_node(opened: Opened, explored: Exploration) -> None:
+    box = opened.page.locator(".ex-map>canvas").bounding_box()
+    size = min(box["width"], box["height"]) - 56
+    lonely = 0  # a node with nothing near it, so that the click is about it
+    places = np.stack([explored.x, explored.y], axis=1).astype(float)
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    lonely = int(gaps.min(axis=1).argmax())
+    x = box["x"] + (box["width"] - size) / 2 + places[lonely, 0] / 65535 * size
+    y = box["y"] + (box["height"] - size) / 2 + (1 - places[lonely, 1] / 65535) * size
+    before = opened.pixels()
+    opened.page.mouse.move(x, y)
+    assert str(lonely) in opened.text(".ex-tip")
+    opened.page.mouse.click(x, y)
+    check_panel(opened, explored, lonely)
+    assert opened.pixels() != before
+    opened.page.keyboard.press("ArrowRight")
+    check_panel(opened, explored, (lonely + 1) % 300)
+    opened.page.mouse.wheel(0, -300)
+    assert opened.pixels() != before
+    opened.page.keyboard.press("Escape")
+    opened.page.keyboard.press("0")
+    opened.page.mouse.move(1, 1)
+    assert opened.pixels() == before
+
+
+def test_search_and_neighbours(opened: Opened, explored: Exploration) -> None:
+    find(opened, "17")
+    check_panel(opened, explored, 17)
+    opened.page.locator(".ex-near button").first.click()
+    check_panel(opened, explored, int(explored.indices[explored.indptr[17]]))
+    find(opened, "no such node")
+    assert "No node on the map is called “no such node”" in opened.text(".ex-node")
+
+
+def test_colours_and_legend(opened: Opened, explored: Exploration) -> None:
+    seen = {opened.pixels()}
+    for colour, entries in (("answer", 6), ("verdict", 2), ("step", 2), ("label", 6)):
+        opened.page.select_option(".explorer select", colour)
+        seen.add(opened.pixels())
+        assert opened.page.locator(".ex-legend button").count() == entries
+    assert len(seen) >= 4
+    first = opened.page.locator(".ex-legend button").first
+    first.click()
+    assert first.get_attribute("aria-pressed") == "false"
+    assert opened.pixels() not in seen
+    first.click()
+    assert opened.pixels() in seen
+
+
+def test_the_codebook_highlights_its_nodes(opened: Opened, explored: Exploration) -> None:
+    before, one = opened.pixels(), explored.prototypes[3]
+    assert opened.page.locator(".ex-circle g").count() == len(explored.prototypes)
+    assert f"of at most {explored.bounds['atomic']} in use" in opened.text(".ex-circle")
+    dot = opened.page.locator(".ex-circle g").nth(3)
+    dot.click()
+    said = opened.text(".ex-proto")
+    assert f"serves {one.nodes} node" in said
+    assert f"of {one.classes} class" in said
+    assert dot.get_attribute("aria-pressed") == "true"
+    assert opened.pixels() != before
+    dot.focus()
+    opened.page.keyboard.press("Enter")
+    assert opened.pixels() == before
+    assert opened.page.locator(".ex-table tbody tr").count() == len(explored.prototypes)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_horizontal_scrolling(browser: Any, file: Path, scheme: str) -> None:
+    opened = Opened(browser, file, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    find(opened, "17")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
+    opened.context.close()
+    assert opened.trouble == []
+
+
+def make_large(n: int = 20_000) -> Exploration:
+    """Nodes at random, as hard to compress as they get."""
+    rng = np.random.default_rng(0)
+    number = rng.integers
+    indptr = np.arange(n + 1, dtype=np.uint32) * 6
+    pair = np.argsort(rng.random((n, 12)), axis=1)[:, :2].T.astype(np.int16)
+    return Exploration(
+        **{"name": "large", "is_task_given": False, "num_nodes": 2 * n, "drawing": "pca"},
+        classes=[f"class {c}" for c in range(12)],
+        steps=["first", "second"],
+        banks=[f"bank {b}" for b in range(7)],
+        slots=[f"slot {s}" for s in range(5)],
+        weights=[[1 / 7] * 7],
+        bounds={"atomic": 81, "node": 44, "class": 13},
+        prototypes=[
+            Prototype(position=p, angle=p * 4.4, nodes=9, classes=3, founded=0) for p in range(-18, 19)
+        ],
+        founding="derived",
+        most_neighbors=MOST_NEIGHBORS,
+        names=np.frombuffer(str([f"node {i}" for i in range(n)]).replace("'", '"').encode(), np.uint8),
+        group=np.zeros(n, np.uint16),
+        x=number(0, 65536, n).astype(np.uint16),
+        y=number(0, 65536, n).astype(np.uint16),
+        label=pair[0],
+        answer=pair[0],
+        runner_up=pair[1],
+        probability=number(0, 101, (2, n)).astype(np.uint8),
+        step=number(0, 2, n).astype(np.int16),
+        atomic=np.clip(rng.normal(scale=8, size=(7, 2, n)), -18, 18).astype(np.int8),
+        node=number(-9, 10, (2, n)).astype(np.int8),
+        class_level=number(-3, 4, (2, n)).astype(np.int8),
+        evidence=rng.normal(scale=100, size=(5, 2, n)).astype(np.int16),
+        degree=np.full(n, 6, np.uint32),
+        indptr=indptr,
+        indices=number(0, n, 6 * n).astype(np.uint16),
+    )
+
+
+def test_twenty_thousand_nodes_stay_fluid(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "large.html"
+    file.write_text(explorer_page(make_large(), "large"))
+    start = time.perf_counter()
+    opened = Opened(browser, file)
+    seconds = time.perf_counter() - start
+    frame = opened.page.evaluate(
+        """async () => {
+          const zoom = document.querySelector('[data-zoom=in]'), start = performance.now();
+          for (let at = 0; at < 10; at++) {
+            zoom.click();
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          }
+          return (performance.now() - start) / 10;
+        }"""
+    )
+    opened.context.close()
+    assert opened.trouble == []
+    assert seconds < 10, "3 on a machine that does nothing else"
+    assert frame < 500
+    assert file.stat().st_size < 2e6
