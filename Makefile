@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## Learn handwritten digits, two classes at a time, in four ways, and write a report.
 	@for method in hpn finetune ncm joint; do \
-	  $(BIN)/hpn run digits --method $$method --seeds 2 --fresh --out $(DEMO)/$$method || exit $$?; echo; \
+	  $(BIN)/hpn run digits --method $$method --seeds 2 --fresh $$([ $$method = hpn ] && echo --views) --out $(DEMO)/$$method || exit $$?; echo; \
 	done
 	@$(BIN)/hpn report $(DEMO)/hpn $(DEMO)/finetune $(DEMO)/ncm $(DEMO)/joint --out $(DEMO)/report.html >/dev/null
 	@echo "The report is $(DEMO)/report.html: open it in a browser."
