@@ -1,77 +1,244 @@
-"""The JSON behind a page: what an experiment measured, data set by data set."""
+"""What the experiments measured: the JSON behind the pages, typed, read, merged and written."""
 
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from hpn.errors import ConfigError, DataError
-from hpn.experiment.compare.runs import CellRun
-from hpn.experiment.published import published_cell
-from hpn.experiment.run.config import seed_words
-from hpn.experiment.run.folder import VIEWS, write_atomic
-from hpn.experiment.run.result import View, Views, parse_result, read_object
-from hpn.metrics import METRICS, summarize
-from hpn.reproduction.experiments import EXPERIMENTS, Case
-from hpn.reproduction.plan import PlannedSection
-from hpn.reproduction.results import SCHEMA, Again, CaseResult, Content, Section, Separation
+from pydantic import Field
 
-DIGITS = 4
-
-_MEASURED = (
-    *("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
-    *("growth", "params"),
+from hpn.errors import DataError
+from hpn.experiment.compare.result import CellCosts
+from hpn.experiment.run.folder import write_atomic
+from hpn.experiment.run.result import (
+    Counts,
+    Growth,
+    Number,
+    Part,
+    Rows,
+    RunResult,
+    StepResult,
+    View,
+    WithMetrics,
+    parse_result,
+    read_object,
 )
+from hpn.metrics import METRICS, Summary
+from hpn.report.results import method_name
+from hpn.report.scales import plain
+from hpn.reproduction.experiments import EXPERIMENTS
+from hpn.theory.memory import LEVELS
+
+SCHEMA = 1
+
+Label = Mapping[str, Any]
 
 
-def make_section(planned: PlannedSection) -> Section:
-    """What an experiment measured on one data set."""
-    cases = [_case(case, run, planned.dataset) for case, run in planned.cases]
-    return _head(planned).model_copy(update={"cases": cases})
+class Separation(Part):
+    """How far classes are apart after a task, over seeds; see :class:`hpn.experiment.run.result.View`."""
+
+    after: int
+    silhouette: Summary | None = None
+    neighbors: Summary | None = None
+    neighbors_within: Summary | None = None
 
 
-def _head(planned: PlannedSection) -> Section:
-    """All that is known of a section before anything has run."""
-    first = planned.cases[0][1]
-    config = first.config
-    return Section(
-        dataset=Path(planned.dataset).stem,
-        nodes=planned.graph.num_nodes,
-        classes={str(c): planned.graph.class_names[c] for task in config.tasks for c in task},
-        tasks=[list(task) for task in config.tasks],
-        seeds=list(first.seeds),
-        is_paper_protocol=published_cell(planned.dataset, "hpn", None) is not None,
-        command=_command(planned, first.seeds),
-        versions=config.versions,
-        cases=[],
-    )
+class Again(Part):
+    """How a row was run that is of a later call than the others of its section."""
+
+    command: str
+    versions: dict[str, str]
 
 
-def check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
-    """Check that the rows of these sections can take the place of rows that earlier calls have left.
+@dataclass(frozen=True)
+class Bounded:
+    """What cannot exceed a bound: prototypes of a level, or parameters.
 
-    Raises:
-        ConfigError: If a page has no such section, or one with other seeds, nodes or tasks.
+    Args:
+        name: The level, or ``parameters``.
+        values: After each task; prototypes are the most of any seed, parameters the mean.
+        bound: The most that any stream could lead to.
     """
-    for planned in sections:
-        name, head = planned.experiment.name, _head(planned)
-        place = f"{name} on {head.dataset}"
-        kept = contents[name].sections if name in contents else []
-        section = next((section for section in kept if section.dataset == head.dataset), None)
-        if section is None:
-            raise ConfigError(f"{place} is on no page yet; run it without --only first")
-        if section.seeds != head.seeds:
-            there, asked = (", ".join(map(str, seeds)) for seeds in (section.seeds, head.seeds))
-            raise ConfigError(f"{place} has seeds {there} on its page, not {asked}; --only needs the same")
-        if any(getattr(section, key) != getattr(head, key) for key in ("nodes", "classes", "tasks")):
-            raise ConfigError(f"{place} has other nodes or tasks on its page; run it without --only")
+
+    name: str
+    values: Sequence[float]
+    bound: int
+
+    def share(self, value: float) -> Fraction:
+        """The share of the bound that is reached; bounds may be larger than any float."""
+        return Fraction(value) / self.bound
+
+
+class CaseResult(WithMetrics):
+    """A case of an experiment on a data set.
+
+    Args:
+        label: What distinguishes it from the other cases of the experiment.
+        seconds: Per seed.
+        views: Those of the first seed.
+        error: Why there is no result.
+    """
+
+    label: Label = Field(alias="case")
+    method: str
+    backbone: str | None = None
+    matrices: list[Rows] | None = None
+    parameters: Number | None = None
+    stored: Number | None = None
+    prototypes: Counts | None = None
+    bounds: Mapping[str, int | None] | None = None
+    parameter_bound: int | None = None
+    growth: list[Growth] | None = None
+    params: dict[str, Any] | None = None
+    seconds: CellCosts | None = None
+    views: list[View] | None = None
+    separation: list[Separation] | None = None
+    command: str
+    error: str | None = None
+    again: Again | None = None
+
+    @property
+    def preset(self) -> str | None:
+        """Its preset of HPN."""
+        found: str | None = self.label.get("preset")
+        return found
+
+    @property
+    def name(self) -> str:
+        """What it is called on pages."""
+        return case_name(self.label)
+
+    def bounded(self) -> Iterator[Bounded]:
+        """What grows under a bound, as far as it is known after every task."""
+        growth = self.growth or []
+        for level in LEVELS if growth else ():
+            bound = (self.bounds or {}).get(level)
+            counts = [(step.most_prototypes or {}).get(level) for step in growth]
+            known = [value for value in counts if value is not None]
+            if bound and len(known) == len(growth):
+                yield Bounded(level, known, bound)
+        if growth and self.parameter_bound:
+            yield Bounded("parameters", [step.parameters for step in growth], self.parameter_bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """The case as it is written; metrics that it was not measured with are left out."""
+        content = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        first = ("case", "method", "backbone")
+        kept = {name: value for name, value in content.items() if name not in METRICS or name in self.metrics}
+        return {**{name: content[name] for name in first}, **kept}
+
+
+def case_name(label: Label) -> str:
+    """Name a case by what distinguishes it.
+
+    Example:
+        >>> case_name({"method": "ewc", "backbone": "gat", "preset": None})
+        'ewc · gat'
+        >>> case_name({"preset": "best"}), case_name({"preset": "paper", "levels": "AN"})
+        ('hpn (best)', 'AN (paper)')
+        >>> case_name({"alpha": 1.0, "beta": 0.001}), case_name({"num_extractors": 22, "dim": 2})
+        ('α = 1, β = 0.001', '22 extractors, dimension 2')
+    """
+    if "num_extractors" in label:
+        noun = "extractor" if label["num_extractors"] == 1 else "extractors"
+        return f"{label['num_extractors']} {noun}, dimension {label['dim']}"
+    symbols = {"threshold_atomic": "t_A", "alpha": "α", "beta": "β"}
+    if swept := [f"{symbol} = {plain(label[key])}" for key, symbol in symbols.items() if key in label]:
+        return ", ".join(swept)
+    method = method_name(label.get("method", "hpn"), label.get("backbone"))
+    name = label.get("levels") or label.get("losses") or method
+    return f"{name} ({label['preset']})" if label.get("preset") else str(name)
+
+
+class Section(Part):
+    """An experiment on one data set.
+
+    Args:
+        classes: Names of the classes.
+        is_paper_protocol: Whether data and tasks are the paper's, so that its numbers can be compared.
+    """
+
+    dataset: str
+    nodes: int
+    classes: dict[str, str]
+    tasks: list[list[int]]
+    seeds: list[int]
+    is_paper_protocol: bool
+    command: str
+    versions: dict[str, str]
+    cases: list[CaseResult]
+
+    @property
+    def measured(self) -> list[CaseResult]:
+        """The cases that did not fail."""
+        return [case for case in self.cases if not case.error]
+
+    @property
+    def commands(self) -> list[str]:
+        """The command that made the section, and those of rows that were run again."""
+        return list(dict.fromkeys([self.command, *(case.again.command for case in self.cases if case.again)]))
+
+    def find(self, **wanted: Any) -> CaseResult | None:
+        """The first case that did not fail and has this method, backbone or label."""
+        for case in self.measured:
+            known = {"method": case.method, "backbone": case.backbone, **case.label}
+            if all(known.get(key) == value for key, value in wanted.items()):
+                return case
+        return None
+
+    def result(self, case: CaseResult) -> RunResult:
+        """A case as the result of a run; its hyper-parameters include its label."""
+        shared = {"method", "backbone", "metrics", "parameters", "stored", "prototypes", "bounds", "growth"}
+        return RunResult(
+            dataset=self.dataset,
+            scenario="task",
+            evaluate="oracle",
+            edges="within",
+            steps=[StepResult(name=str(task).strip("[]"), classes=task) for task in self.tasks],
+            seeds=self.seeds,
+            matrices=case.matrices or [],
+            params={**(case.params or {}), **case.label},
+            class_names=self.classes,
+            command=case.command,
+            **{name: getattr(case, name) for name in (*shared, "parameter_bound")},
+        )
+
+
+class Content(Part):
+    """The results of an experiment on every data set."""
+
+    version: Literal[1] = Field(default=1, alias="schema")
+    experiment: str
+    sections: list[Section]
+
+    def add(self, sections: Sequence[Section], *, rows_only: bool = False) -> Content:
+        """Replace sections of the same data set and keep the others.
+
+        Args:
+            sections: What was run.
+            rows_only: Replace single rows, those of the same label, and keep the other rows of a section.
+        """
+        kept = {section.dataset: section for section in self.sections}
+        for section in sections:
+            old = kept.get(section.dataset)
+            kept[section.dataset] = _with_rows(old, section) if rows_only and old else section
+        return self.model_copy(update={"sections": list(kept.values())})
+
+
+def _with_rows(section: Section, rerun: Section) -> Section:
+    """A section with rows of a later call, each of which states how it was run."""
+    again = Again(command=rerun.command, versions=rerun.versions)
+    cases = {_compact(case.label): case for case in section.cases}
+    cases |= {_compact(case.label): case.model_copy(update={"again": again}) for case in rerun.cases}
+    return section.model_copy(update={"cases": list(cases.values())})
 
 
 def read_contents(folder: Path) -> dict[str, Content]:
-    """What earlier calls have left in a folder, by experiment.
+    """The results that earlier calls have left in a folder, by experiment.
 
     Raises:
         DataError: If a file cannot be read.
@@ -88,32 +255,6 @@ def read_contents(folder: Path) -> dict[str, Content]:
     return found
 
 
-def add_sections(
-    content: Content | None, name: str, sections: Sequence[Section], *, rows_only: bool = False
-) -> Content:
-    """Put sections into what is there: those of the same data set are replaced, others stay.
-
-    Args:
-        content: What is there.
-        name: The experiment.
-        sections: What was run.
-        rows_only: Replace single rows, those of the same label, and keep the other rows of a section.
-    """
-    kept = {section.dataset: section for section in (content.sections if content else [])}
-    for section in sections:
-        old = kept.get(section.dataset)
-        kept[section.dataset] = _with_rows(old, section) if rows_only and old else section
-    return Content(experiment=name, sections=list(kept.values()))
-
-
-def _with_rows(section: Section, rerun: Section) -> Section:
-    """A section with rows of a later call, each of which states how it was run."""
-    again = Again(command=rerun.command, versions=rerun.versions)
-    cases = {_compact(case.label): case for case in section.cases}
-    cases |= {_compact(case.label): case.model_copy(update={"again": again}) for case in rerun.cases}
-    return section.model_copy(update={"cases": list(cases.values())})
-
-
 def write_content(folder: Path, content: Content) -> None:
     """Write the JSON of an experiment, one line per case."""
     parts = []
@@ -126,55 +267,5 @@ def write_content(folder: Path, content: Content) -> None:
     write_atomic(folder / f"{content.experiment}.json", text.encode())
 
 
-def _case(case: Case, run: CellRun, dataset: str) -> CaseResult:
-    result, views = run.result, None
-    if case.views and result is not None:
-        views = parse_result(Views, read_object(run.folder / VIEWS), run.folder / VIEWS).views
-    seconds = result.seconds if result is not None else None
-    content = {} if result is None else result.to_json()
-    # A path means nothing to readers elsewhere; the name of the file does.
-    command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
-    record = {
-        "case": dict(case.label),
-        "method": run.config.method,
-        "backbone": run.config.backbone,
-        **{name: content.get(name) for name in (*METRICS, *_MEASURED)},
-        "seconds": seconds
-        and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
-        "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
-        "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,
-        "command": command,
-        "error": run.error,
-    }
-    return CaseResult.model_validate(_rounded(record))
-
-
-def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
-    """How far classes are apart after each task, over seeds."""
-    names = ("silhouette", "neighbors", "neighbors_within")
-    return [
-        Separation(
-            after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names}
-        )
-        for step in zip(*views, strict=True)
-    ]
-
-
-def _command(planned: PlannedSection, seeds: Sequence[int]) -> str:
-    words = ["hpn", "reproduce", planned.experiment.name, "--datasets", Path(planned.dataset).name]
-    words += seed_words(seeds)
-    return shlex.join([*words, "--only", planned.only] if planned.only else words)
-
-
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, DIGITS)
-    if isinstance(value, Mapping):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(part) for part in value]
-    return value

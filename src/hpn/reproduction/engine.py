@@ -1,32 +1,44 @@
-"""``hpn reproduce``: run what the experiments lack, then write their pages."""
+"""``hpn reproduce``: plan every configuration once, run those that are missing, write the pages."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpn.experiment.compare.runs import run_cells
+from hpn.datasets import CATALOG, Graph, default_data_root
+from hpn.errors import ConfigError, nearest
+from hpn.experiment.compare.cells import with_cell
+from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
-from hpn.experiment.run.config import check_seeds
-from hpn.experiment.run.folder import make_folder, write_atomic
+from hpn.experiment.published import published_cell
+from hpn.experiment.run.config import RunConfig, check_seeds, resolve_config, seed_words
+from hpn.experiment.run.folder import VIEWS, make_folder, write_atomic
+from hpn.experiment.run.result import View, Views, parse_result, read_object
 from hpn.experiment.watch import Watcher
-from hpn.reproduction.claims import weigh_claims
+from hpn.metrics import METRICS, summarize
 from hpn.reproduction.content import (
-    add_sections,
-    check_rows_fit,
-    make_section,
+    SCHEMA,
+    CaseResult,
+    Content,
+    Section,
+    Separation,
     read_contents,
     write_content,
 )
-from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
-from hpn.reproduction.pages import Page, render_page
-from hpn.reproduction.plan import make_plan
-from hpn.reproduction.results import SCHEMA, Content
-from hpn.reproduction.summary import render_summary
-from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
+from hpn.reproduction.experiments import Case, Experiment, choose_experiments
+from hpn.reproduction.pages import Page, render_page, render_summary
+from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_claims
 
 OUT = Path("docs/reproduction")
+DIGITS = 4
+
+_MEASURED = (
+    *("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
+    *("growth", "params"),
+)
 
 
 def reproduce(
@@ -46,33 +58,33 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run experiments of the paper and write a page about each, the paper's numbers beside ours.
 
-    No configuration runs twice: not if several experiments need it, not if an earlier call, a comparison or
-    a run has it. The same call again resumes an interrupted one. Data sets that an earlier call
-    put on a page stay there.
+    No configuration runs twice, even if several experiments need it, or an earlier call, a comparison or a
+    run has its result. The same call again resumes an interrupted one. Data sets that an earlier call put
+    on a page stay there.
 
     Args:
-        names: Experiments, or ``all``; :data:`EXPERIMENTS` has them.
+        names: Experiments, or ``all``; the names are in :data:`EXPERIMENTS`.
         datasets: Names or paths that each experiment runs on; by default its own, as far as they are on disk.
         only: A method or a preset of ``hpn``, such as ``ewc`` or ``best``. Only its rows are run and
             replaced; the other rows stay as an earlier call with the same seeds left them.
         seeds: How many seeds (0, 1, …), or which.
         workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
-        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
-            ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best that is available. On a
+            cluster, ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
         runs: Folder with the run folders.
         out: Folder for the pages.
         data_root: Folder with the data.
-        fresh: Delete what the run folders hold of earlier runs.
-        watcher: Is told how far it is.
+        fresh: Delete the results of earlier runs in the run folders.
+        watcher: Receives the progress.
 
     Returns:
-        What ``hpn reproduce --json`` prints: the pages, how the cells compare with the paper's, the claims,
-        and what failed.
+        The content of ``hpn reproduce --json``: the pages, how the cells compare with the paper's, the
+        claims, and the runs that failed.
 
     Raises:
         ConfigError: If an argument cannot be used; then nothing has run.
-        DataError: If data that was asked for cannot be loaded.
+        DataError: If data that was named cannot be loaded.
     """
     experiments = choose_experiments([names] if isinstance(names, str) else names)
     device = choose_job_device(device, ray=ray)
@@ -89,22 +101,20 @@ def reproduce(
         only=only,
     )
     if only is not None:
-        check_rows_fit(contents, plan.sections)
+        _check_rows_fit(contents, plan.sections)
     make_folder(folder)
     with executor:
         if plan.cells:
             run_cells(plan.cells, executor, fresh=fresh, watcher=watcher or Watcher())
     for experiment in experiments:
-        sections = [make_section(part) for part in plan.sections if part.experiment is experiment]
+        sections = [part.measure() for part in plan.sections if part.experiment is experiment]
         if not sections and experiment.name not in contents:
             continue
-        contents[experiment.name] = add_sections(
-            contents.get(experiment.name), experiment.name, sections, rows_only=only is not None
-        )
+        content = contents.get(experiment.name, Content(experiment=experiment.name, sections=[]))
+        contents[experiment.name] = content.add(sections, rows_only=only is not None)
         write_content(folder, contents[experiment.name])
-        _write(folder, render_page(contents[experiment.name], experiment.words()))
-    abouts = {name: experiment.words() for name, experiment in EXPERIMENTS.items()}
-    _write(folder, render_summary(contents, abouts))
+        _write(folder, render_page(contents[experiment.name]))
+    _write(folder, render_summary(contents))
     return {
         "schema": SCHEMA,
         "experiments": [experiment.name for experiment in experiments],
@@ -125,17 +135,190 @@ def reproduce(
     }
 
 
+@dataclass(frozen=True)
+class PlannedSection:
+    """An experiment on one data set: its cases, each with the run that has its numbers.
+
+    Args:
+        experiment: The experiment.
+        dataset: Name or path.
+        graph: Its graph.
+        cases: All cases of the experiment, or those of one method or preset.
+        only: That method or preset.
+    """
+
+    experiment: Experiment
+    dataset: str
+    graph: Graph
+    cases: Sequence[tuple[Case, CellRun]]
+    only: str | None = None
+
+    def head(self) -> Section:
+        """The section before anything has run."""
+        first = self.cases[0][1]
+        words = ["hpn", "reproduce", self.experiment.name, "--datasets", Path(self.dataset).name]
+        words += [*seed_words(first.seeds), *(["--only", self.only] if self.only else [])]
+        return Section(
+            dataset=Path(self.dataset).stem,
+            nodes=self.graph.num_nodes,
+            classes={str(c): self.graph.class_names[c] for task in first.config.tasks for c in task},
+            tasks=[list(task) for task in first.config.tasks],
+            seeds=list(first.seeds),
+            is_paper_protocol=published_cell(self.dataset, "hpn", None) is not None,
+            command=shlex.join(words),
+            versions=first.config.versions,
+            cases=[],
+        )
+
+    def measure(self) -> Section:
+        """The section with what its runs measured."""
+        cases = [_measure_case(case, run, self.dataset) for case, run in self.cases]
+        return self.head().model_copy(update={"cases": cases})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What has to be run.
+
+    Args:
+        sections: The experiments, data set by data set.
+        cells: The runs, each once.
+        absent: Data sets, by experiment, that are not on disk and were not named.
+    """
+
+    sections: Sequence[PlannedSection]
+    cells: Sequence[CellRun]
+    absent: dict[str, list[str]]
+
+
+def make_plan(
+    experiments: Sequence[Experiment],
+    *,
+    datasets: Sequence[str] | None,
+    seeds: Sequence[int],
+    runs: Path,
+    data_root: Path | None,
+    device: str = "cpu",
+    only: str | None = None,
+) -> Plan:
+    """List the runs that experiments need; the arguments are those of :func:`reproduce`.
+
+    Raises:
+        ConfigError: If a setting cannot be used, or no case has the method or preset ``only``.
+        DataError: If data that was named cannot be loaded.
+    """
+    bases: dict[str, tuple[RunConfig, Graph]] = {}
+    cells: dict[Path, CellRun] = {}
+    sections: list[PlannedSection] = []
+    absent: dict[str, list[str]] = {}
+    words: dict[str, None] = {}
+    for experiment in experiments:
+        wanted = list(dict.fromkeys(datasets)) if datasets else _on_disk(experiment, data_root)
+        if not datasets:
+            absent[experiment.name] = [name for name in experiment.datasets if name not in wanted]
+        for dataset in wanted:
+            if dataset not in bases:
+                bases[dataset] = resolve_config(dataset, recipe=None, data_root=data_root)
+            base, graph = bases[dataset]
+            members = []
+            for case in experiment.cases(graph):
+                words |= dict.fromkeys(case.words)
+                if only is not None and only not in case.words:
+                    continue
+                config = with_cell(base, case.cell, case.settings)
+                folder = runs / config.default_folder().name
+                name = f"{Path(dataset).stem} {case}"
+                cell = CellRun(config, folder, seeds, data_root, graph, name, case.views, device)
+                found = cells.setdefault(folder, cell)
+                found.views |= case.views
+                members.append((case, found))
+            if members:
+                sections.append(PlannedSection(experiment, dataset, graph, members, only))
+    if words and not sections:
+        raise ConfigError(
+            f"no case has the method or preset {only!r}; {nearest(str(only), words)}known: {', '.join(words)}"
+        )
+    return Plan(sections, list(cells.values()), absent)
+
+
+def _on_disk(experiment: Experiment, data_root: Path | None) -> list[str]:
+    root = data_root or default_data_root()
+    return [name for name in experiment.datasets if CATALOG[name].is_on_disk(root)]
+
+
+def _check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
+    """Check that the rows of these sections can replace rows that earlier calls have left.
+
+    Raises:
+        ConfigError: If a page has no such section, or one with other seeds, nodes or tasks.
+    """
+    for planned in sections:
+        name, head = planned.experiment.name, planned.head()
+        place = f"{name} on {head.dataset}"
+        kept = contents[name].sections if name in contents else []
+        section = next((section for section in kept if section.dataset == head.dataset), None)
+        if section is None:
+            raise ConfigError(f"{place} is on no page yet; run it without --only first")
+        if section.seeds != head.seeds:
+            there, here = (", ".join(map(str, seeds)) for seeds in (section.seeds, head.seeds))
+            raise ConfigError(f"{place} has seeds {there} on its page, not {here}; --only needs the same")
+        if any(getattr(section, key) != getattr(head, key) for key in ("nodes", "classes", "tasks")):
+            raise ConfigError(f"{place} has other nodes or tasks on its page; run it without --only")
+
+
+def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
+    result, views = run.result, None
+    if case.views and result is not None:
+        views = parse_result(Views, read_object(run.folder / VIEWS), run.folder / VIEWS).views
+    seconds = result.seconds if result is not None else None
+    content = {} if result is None else result.to_json()
+    # A path means nothing to readers elsewhere; the name of the file does.
+    command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
+    record = {
+        "case": dict(case.label),
+        "method": run.config.method,
+        "backbone": run.config.backbone,
+        **{name: content.get(name) for name in (*METRICS, *_MEASURED)},
+        "seconds": seconds
+        and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
+        "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
+        "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,
+        "command": command,
+        "error": run.error,
+    }
+    return CaseResult.model_validate(_rounded(record))
+
+
+def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
+    """How far classes are apart after each task, over seeds."""
+    names = ("silhouette", "neighbors", "neighbors_within")
+    return [
+        Separation(
+            after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names}
+        )
+        for step in zip(*views, strict=True)
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
 def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     """How many cells are within two standard deviations of the paper's, better and worse."""
     judged = [cell for cells in judge_all(contents).values() for cell in cells]
-    counted = {"all cells": count_verdicts(judged)}
+    groups = {"all cells": judged}
     for preset in ("paper", "best"):
-        counted[f"hpn, preset {preset}"] = count_verdicts(cell for cell in judged if is_hpn(cell, preset))
-    return {name: {str(verdict): num for verdict, num in counts.items()} for name, counts in counted.items()}
+        groups[f"hpn, preset {preset}"] = [cell for cell in judged if is_hpn(cell, preset)]
+    return {name: {**count_verdicts(group)} for name, group in groups.items()}
 
 
 def _write(folder: Path, page: Page) -> None:
-    """Write a page and its figures; figures of an earlier version that it no longer has go."""
+    """Write a page and its figures, and delete figures of an earlier version that it no longer has."""
     for name, figure in page.figures.items():
         write_atomic(folder / name, figure.encode())
     write_atomic(folder / f"{page.name}.md", page.markdown.encode())

@@ -1,45 +1,75 @@
-"""The experiments of the paper and its supplement: what is run for each, on which data.
+"""The experiments of the paper and its supplement, from ``experiments.yaml``.
 
 X. Zhang, D. Song, D. Tao, *Hierarchical Prototype Networks for Continual Graph Representation Learning*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.compare.cells import Cell, choose_cells
 from hpn.learners.hpn.paper import PaperHPN
 
-THRESHOLDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
-COEFFICIENTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
-NUM_EXTRACTORS = (1, 2, 4, 8, 22)
-DIMS = (2, 4, 8, 16)
-LOSSES = {
-    "cls": {"alpha": 0.0, "beta": 0.0},
-    "cls+div": {"alpha": 1.0, "beta": 0.0},
-    "cls+dis": {"alpha": 0.0, "beta": 1.0},
-    "cls+div+dis": {},
-}
-LARGE_GRAPH = 20_000
-"""From this many nodes on, the paper's settings for large graphs take the place of its usual ones."""
-LARGE_SETTINGS = {"drawn": "1", "batch_size": 1000}
-"""One neighbour, one hop away. The paper does not tell its batches."""
-SMALL_DATASETS = ("cora", "citeseer", "actor", "digits")
-LARGE_DATASETS = ("ogbn-arxiv", "ogbn-products")
+PACKAGE = Path(__file__).parent
+HPN = Cell("hpn", None)
+Kind = TypeVar("Kind")
+
+
+class Entry(BaseModel):
+    """Part of a YAML file; a key that is not expected is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def read_yaml(path: Path, kind: type[Kind]) -> Kind:
+    """Read and check a YAML file.
+
+    Args:
+        path: The file.
+        kind: What it must hold.
+
+    Raises:
+        ConfigError: If it is not YAML, or holds something else; names the first wrong entry.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(f"entry {key + 1}" if isinstance(key, int) else key for key in fault["loc"])
+        raise ConfigError(f"{path}: {place}{': ' if place else ''}{fault['msg']}") from error
+
+
+def check_name(name: str, known: Iterable[str], what: str) -> str:
+    """Return a name that is known.
+
+    Raises:
+        ValueError: If it is not; names the nearest.
+    """
+    names = list(known)
+    if name not in names:
+        raise ValueError(f"unknown {what} {name!r}; {nearest(name, names)}known: {', '.join(names)}")
+    return name
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run of an experiment, its seeds aside.
+    """One run of an experiment, over its seeds.
 
     Args:
-        label: What tells it from the other cases of the experiment.
+        label: What distinguishes it from the other cases of the experiment.
         cell: Method and backbone.
-        settings: Hyper-parameters that are not as usual.
+        settings: Hyper-parameters that differ from the defaults.
         views: Whether the test nodes are drawn after each task.
     """
 
@@ -49,216 +79,111 @@ class Case:
     views: bool = False
 
     def __str__(self) -> str:
-        parts = [str(self.cell)] + [
-            f"{key}={value}"
-            for key, value in self.label.items()
-            if key not in {"method", "backbone"} and value
-        ]
-        return " ".join(parts)
+        rest = {key: value for key, value in self.label.items() if key not in {"method", "backbone"} and value}
+        return " ".join([str(self.cell), *(f"{key}={value}" for key, value in rest.items())])
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What ``--only`` knows it by: its method and, of ``hpn``, its preset."""
+        """The values of ``--only`` that select it: its method and, of ``hpn``, its preset."""
         preset = self.label.get("preset") or self.settings.get("preset")
         return (self.cell.method, preset) if preset else (self.cell.method,)
 
 
-@dataclass(frozen=True)
-class Experiment:
+class CaseGroup(Entry):
+    """Cases that are described together; ``experiments.yaml`` explains the fields."""
+
+    methods: str | list[str] | None = None
+    presets: list[str] = ["paper"]
+    grids: list[dict[str, list[Any]]] = []
+    variants: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def expand(self) -> Iterator[tuple[dict[str, Any], Cell, str | None, dict[str, Any]]]:
+        """The label, cell, preset and settings of each case."""
+        for cell in choose_cells(self.methods) if self.methods else ():
+            for preset in self.presets if cell == HPN else (None,):
+                yield {"method": cell.method, "backbone": cell.backbone, "preset": preset}, cell, preset, {}
+        for preset in () if self.methods else self.presets:
+            for grid in self.grids:
+                for values in product(*grid.values()):
+                    point = dict(zip(grid, values, strict=True))
+                    yield point, HPN, preset, point
+            for key, variants in self.variants.items():
+                for name, settings in variants.items():
+                    yield {"preset": preset, key: name}, HPN, preset, settings
+            if not self.grids and not self.variants:
+                yield {"preset": preset}, HPN, preset, {}
+
+
+class Show(Entry):
+    """A part of a section of a page: a table of cases with columns, another table, or figures."""
+
+    columns: list[str] = []
+    heads: dict[str, str] = {}
+    bold: str | None = None
+    table: str | None = None
+    figures: str | None = None
+    title: str | None = None
+
+
+class Experiment(Entry):
     """A table or figure of the paper.
 
     Args:
-        name: What it is called on the command line.
         title: Heading of its page.
         paper: Where it is in the paper.
         about: What it shows, in one sentence.
-        datasets: Data sets that it runs on unless told.
-        cases: What is run on a graph.
+        datasets: Data sets that it runs on by default.
+        groups: What is run on a graph.
+        remarks: Paragraphs that explain the page.
+        shows: The parts of each section of the page.
+        overview: A part below all sections.
+        views: Whether the test nodes are drawn after each task.
+        published: The published table that its numbers are compared with.
+        unjudged: The sentence for a page on which no number can be compared.
     """
 
-    name: str
     title: str
     paper: str
     about: str
     datasets: tuple[str, ...]
-    cases: Callable[[Graph], list[Case]]
+    groups: list[CaseGroup]
+    remarks: list[str]
+    shows: list[Show]
+    overview: Show | None = None
+    views: bool = False
+    published: Literal["cells", "levels", "losses", "matrices"] | None = None
+    unjudged: str = "The paper prints no number that one of these can be compared with."
+    name: str = ""
 
     def words(self) -> dict[str, str]:
-        """What its page says of it."""
+        """The texts of ``hpn reproduce list``."""
         return {"title": self.title, "paper": self.paper, "about": self.about}
 
-
-def _hpn(graph: Graph, preset: str, label: Mapping[str, Any], **settings: Any) -> Case:
-    if preset == "paper" and graph.num_nodes >= LARGE_GRAPH:
-        settings = {**LARGE_SETTINGS, **settings}
-    chosen = {} if preset == "best" else {"preset": "paper"}
-    return Case(label, Cell("hpn", None), {**chosen, **settings})
-
-
-def _method(graph: Graph, word: str, preset: str | None = None) -> Case:
-    """A method by name; ``small`` is the paper's ``hpn`` with the dimension it has on OGB-Products."""
-    (cell,) = choose_cells(word)
-    label = {"method": cell.method, "backbone": cell.backbone, "preset": preset}
-    if cell.method != "hpn":
-        return Case(label, cell, {})
-    if preset == "small":
-        return _hpn(graph, "paper", label, dim=2)
-    return _hpn(graph, preset or "best", label)
+    def cases(self, graph: Graph) -> list[Case]:
+        """What is run on a graph; settings that the paper's preset has anyway are left out."""
+        usual, cases = PaperHPN(), []
+        for label, cell, preset, settings in (case for group in self.groups for case in group.expand()):
+            chosen = dict(_FILE.presets[preset]) if preset else {}
+            if "preset" in chosen and graph.num_nodes >= _FILE.large.nodes:
+                chosen |= {key: value for key, value in _FILE.large.settings.items() if key not in chosen}
+            chosen |= {key: value for key, value in settings.items() if value != getattr(usual, key)}
+            cases.append(Case(label, cell, chosen, self.views))
+        return cases
 
 
-def _comparison(graph: Graph) -> list[Case]:
-    cases = []
-    for cell in choose_cells():
-        presets = ("paper", "best") if cell.method == "hpn" else (None,)
-        cases += [_method(graph, str(cell), preset) for preset in presets]
-    return cases
+class _Large(Entry):
+    nodes: int
+    settings: dict[str, Any]
 
 
-def _accuracy_matrices(graph: Graph) -> list[Case]:
-    rivals = [_method(graph, word) for word in ("finetune:gat", "gem:gcn", "mas:gat")]
-    return [*rivals, _method(graph, "hpn", "paper"), _method(graph, "hpn", "best")]
+class _File(Entry):
+    presets: dict[str, dict[str, Any]]
+    large: _Large
+    experiments: dict[str, Experiment]
 
 
-def _ablation_levels(graph: Graph) -> list[Case]:
-    """With the preset ``paper``: in ``best`` upper levels keep the order of evidence, so all are the same."""
-    return [
-        _hpn(
-            graph,
-            "paper",
-            {"preset": "paper", "levels": levels},
-            **({} if levels == "ANC" else {"levels": levels}),
-        )
-        for levels in ("A", "AN", "ANC")
-    ]
-
-
-def _ablation_losses(graph: Graph) -> list[Case]:
-    """With the preset ``paper``: ``best`` is solved and has no losses."""
-    return [
-        _hpn(graph, "paper", {"preset": "paper", "losses": losses}, **settings)
-        for losses, settings in LOSSES.items()
-    ]
-
-
-def _dynamics(graph: Graph) -> list[Case]:
-    rivals = [_method(graph, word) for word in ("finetune:gat", "twp:gat")]
-    return [*rivals, _method(graph, "hpn", "paper"), _method(graph, "hpn", "best")]
-
-
-def _extractors(graph: Graph) -> list[Case]:
-    return [_swept(graph, num_extractors=num, dim=dim) for num in NUM_EXTRACTORS for dim in DIMS]
-
-
-def _thresholds(graph: Graph) -> list[Case]:
-    return [_swept(graph, threshold_atomic=threshold) for threshold in THRESHOLDS]
-
-
-def _coefficients(graph: Graph) -> list[Case]:
-    pairs = [(1.0, beta) for beta in COEFFICIENTS] + [(alpha, 1.0) for alpha in COEFFICIENTS if alpha != 1.0]
-    return [_swept(graph, alpha=alpha, beta=beta) for alpha, beta in pairs]
-
-
-def _swept(graph: Graph, **settings: Any) -> Case:
-    """Hyper-parameters of the paper's preset, those that are as it has them left out."""
-    usual = PaperHPN()
-    changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
-    return _hpn(graph, "paper", settings, **changed)
-
-
-def _memory(graph: Graph) -> list[Case]:
-    return [*_comparison(graph), _method(graph, "hpn", "small")]
-
-
-def _visualization(graph: Graph) -> list[Case]:
-    cases = [_hpn(graph, preset, {"preset": preset}) for preset in ("paper", "best")]
-    return [Case(case.label, case.cell, case.settings, views=True) for case in cases]
-
-
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        Experiment(
-            "comparison",
-            "Prototype networks and every rival",
-            "Table 1",
-            "AM and FM of HPNs and of seven rivals and joint training, each on GCN, GAT and GIN.",
-            (*SMALL_DATASETS, *LARGE_DATASETS),
-            _comparison,
-        ),
-        Experiment(
-            "accuracy-matrices",
-            "Accuracy on each task after each task",
-            "Tables “Accuracy changes of GAT and HPNs” and “of GCN+GEM and GAT+MAS”",
-            "How accuracy on each task of Cora changes while later ones are learned.",
-            ("cora",),
-            _accuracy_matrices,
-        ),
-        Experiment(
-            "ablation-levels",
-            "What the levels of prototypes are worth",
-            "Table “Ablation study on prototypes of different levels” (Cora; OGB-Arxiv in the supplement)",
-            "AM and FM with atomic prototypes only, with node-level and with class-level ones as well.",
-            ("cora", "ogbn-arxiv"),
-            _ablation_levels,
-        ),
-        Experiment(
-            "ablation-losses",
-            "What the losses are worth",
-            "Table “Ablation study on different loss terms” (Cora; OGB-Arxiv in the supplement)",
-            "AM and FM with the classification loss alone, and with diversity and distance losses added.",
-            ("cora", "ogbn-arxiv"),
-            _ablation_losses,
-        ),
-        Experiment(
-            "dynamics",
-            "What is retained, task by task",
-            "Figure “dynamics of ARS” (OGB-Arxiv; OGB-Products in the supplement)",
-            "The average retaining score after each task of a long stream, for HPNs, GAT and GAT with TWP.",
-            ("digits", *LARGE_DATASETS),
-            _dynamics,
-        ),
-        Experiment(
-            "sensitivity-extractors",
-            "How many extractors, of what dimension",
-            "Figure “AM and FM with different number of AFEs and prototype dimensions” (OGB-Arxiv)",
-            "AM and FM over the number of extractors of each kind and the dimension of all prototypes.",
-            ("digits", "ogbn-arxiv"),
-            _extractors,
-        ),
-        Experiment(
-            "sensitivity-threshold",
-            "The threshold of atomic prototypes",
-            "Figures “AM and FM when t_A varies” and “impact of t_A on the number of prototypes”",
-            "AM, FM and the number of prototypes over the threshold t_A.",
-            ("cora", "citeseer"),
-            _thresholds,
-        ),
-        Experiment(
-            "sensitivity-losses",
-            "The weights of the losses",
-            "Figure “fixing α and tuning β, fixing β and tuning α” (Cora, Citeseer)",
-            "AM and FM over the weight of the diversity loss, α, and of the distance loss, β.",
-            ("cora", "citeseer"),
-            _coefficients,
-        ),
-        Experiment(
-            "memory",
-            "What has to be kept",
-            "Table “Final parameter amount” and figure “dynamics of memory consumption” (OGB-Products)",
-            "Parameters of every method after the last task, and how HPNs grow under their bound.",
-            (*SMALL_DATASETS, *LARGE_DATASETS),
-            _memory,
-        ),
-        Experiment(
-            "visualization",
-            "Representations of test nodes",
-            "Figures “Visualization of hierarchical prototype representations” (Cora, Citeseer)",
-            "t-SNE of what HPNs make of the test nodes, after each task.",
-            ("cora", "citeseer"),
-            _visualization,
-        ),
-    )
-}
+_FILE = read_yaml(PACKAGE / "experiments.yaml", _File)
+EXPERIMENTS = {name: found.model_copy(update={"name": name}) for name, found in _FILE.experiments.items()}
 
 
 def choose_experiments(names: Iterable[str]) -> list[Experiment]:
@@ -272,11 +197,11 @@ def choose_experiments(names: Iterable[str]) -> list[Experiment]:
         ['comparison', 'memory']
     """
     wanted = set(names)
-    unknown = wanted - {*EXPERIMENTS, "all"}
-    for name in sorted(unknown):
-        raise ConfigError(
-            f"unknown experiment {name!r}; {nearest(name, EXPERIMENTS)}known: all, {', '.join(EXPERIMENTS)}"
-        )
     if not wanted:
         raise ConfigError("no experiment given; name one or more, or all (hpn reproduce list)")
+    for name in sorted(wanted - {"all"}):
+        try:
+            check_name(name, EXPERIMENTS, "experiment")
+        except ValueError as error:
+            raise ConfigError(f"{error}, all") from None
     return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.name in wanted]

@@ -1,270 +1,626 @@
-"""The page of an experiment: tables and figures from its JSON, nothing else; the same JSON, the same page."""
+"""The pages: tables as data, rendered by ``templates/*.md.j2``; the same JSON gives the same page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
+import jinja2
+
+from hpn.experiment.published import Spread, published_memory, published_parameters
+from hpn.learners import LEARNERS
+from hpn.metrics import METRICS, Summary
 from hpn.report.comparison_table import PARAMETERS_REMARK
-from hpn.report.format import plain_markdown
+from hpn.report.format import MISSING, count, decimal, esc, metric_text, plain_markdown, quantity, spread
+from hpn.report.growth import bound_text
+from hpn.report.results import best_value
+from hpn.report.scales import plain
 from hpn.report.wording import plural
-from hpn.reproduction.page_cells import Verdicts, case_label, failure, safe_label
-from hpn.reproduction.page_figures import (
-    dynamics_figure,
-    extractors_figures,
-    intervals_figure,
-    losses_figures,
-    matrix_figure,
-    threshold_figures,
-    view_figures,
+from hpn.reproduction.content import CaseResult, Content, Section, Separation, case_name
+from hpn.reproduction.experiments import EXPERIMENTS, Show
+from hpn.reproduction.figures import FIGURES, OVERVIEWS, Figure, matrix
+from hpn.reproduction.rules import difference, standard_error
+from hpn.reproduction.verdicts import (
+    Judged,
+    count_verdicts,
+    find_notes,
+    is_hpn,
+    judge_all,
+    judge_section,
+    paper_matrix,
+    published,
+    weigh_claims,
 )
-from hpn.reproduction.page_findings import agreement, claim_blocks, claims_of
-from hpn.reproduction.page_memory import (
-    bounds_table,
-    growth_figures,
-    largest_share,
-    memory_table,
-    paper_memory,
-)
-from hpn.reproduction.page_parts import Figures, Page, bullets, code, details, finish_page, listed
-from hpn.reproduction.page_tables import (
-    ablation_table,
-    comparison_table,
-    dynamics_table,
-    matrix_table,
-    metrics_table,
-    separation_table,
-    steps_table,
-    sweep_table,
-)
-from hpn.reproduction.results import Content, Section
+from hpn.theory.memory import LEVELS
 
-__all__ = ["Page", "render_page"]
-
-About = Mapping[str, str]
-
-_PROTOCOL = (
-    "task-incremental, with the task of every test node given and edges within a task only; the paper’s "
-    "tasks in its order where it has the data set"
-)
-_PICTURE = (
-    "The paper shows this as a picture and prints no numbers of it, so that ours stand alone; what it says "
-    "in words is tested below."
-)
-_STEPS = (
-    "What a step adds is measured seed by seed: mean ± standard error over pairs of runs with the same "
-    "seed. The paper’s are differences of its means."
-)
+WIDTH = 120
+_VERDICTS = {"within": "within 2 sd", "better": "better", "worse": "worse"}
+_PAPER_HEADS = ("the paper", "Δ", "verdict")
+_HEADS = {
+    "case": "method",
+    "stored": "stored (numbers)",
+    "seconds": "seconds (per seed)",
+    "paper parameters": "the paper (OGB-Products)",
+}
 
 
-def render_page(content: Content, about: About) -> Page:
-    """Make the page of an experiment.
+@dataclass(frozen=True)
+class Page:
+    """A page and its figures.
 
     Args:
-        content: The JSON of the experiment.
-        about: Its ``title``, where it is in the ``paper``, and in a sentence what it is ``about``.
+        name: File name without its suffix.
+        markdown: The text; it links figures by file name.
+        figures: SVG documents by file name.
     """
-    name, sections = content.experiment, content.sections
-    figures = Figures(name)
-    judged = []
-    blocks = [f"# {plain_markdown(about['title'])}", _lead(content, about)]
-    blocks += _REMARKS[name]
-    for section in sections:
-        verdicts = Verdicts(name, section)
-        judged += verdicts.judged
-        blocks += [f"## {plain_markdown(section.dataset)}", _setting(section)]
-        blocks += _BODIES[name](verdicts, figures) if section.cases else ["Nothing was run."]
-    if name in _OVERVIEWS and sections:
-        blocks += _OVERVIEWS[name](sections, figures)
-    blocks += ["## What agrees, what does not and why", *agreement(judged, name)]
-    claims = claims_of(content)
-    if claims:
-        blocks += ["## What the paper says", *claim_blocks(claims)]
-    blocks += _again(content)
-    return finish_page(name, blocks, figures)
+
+    name: str
+    markdown: str
+    figures: dict[str, str]
 
 
-def _lead(content: Content, about: About) -> str:
-    datasets = [plain_markdown(section.dataset) for section in content.sections]
-    ran = f"Run here on {listed(datasets)}: {_PROTOCOL}." if datasets else "Nothing was run here."
-    return f"{plain_markdown(about['about'])} In the paper: {plain_markdown(about['paper'])}. {ran}"
+@dataclass(frozen=True)
+class Block:
+    """A part of a section: a table, a figure, or a heading, each with text below it, all in Markdown."""
+
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    align: str = ""
+    file: str = ""
+    alt: str = ""
+    heading: str = ""
+    text: str = ""
 
 
-def _setting(section: Section) -> str:
-    sizes = [f"{section.nodes:,} nodes", plural(len(section.tasks), "task")]
-    own = "" if section.is_paper_protocol else " Not the paper’s data or tasks: it has no numbers for them."
-    return f"{', '.join(sizes)}, seeds {', '.join(map(str, section.seeds))}.{own}"
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of cases.
+
+    Args:
+        head: Its heading.
+        cell: Its text for a case.
+        is_measured: Whether a case that failed has none.
+        align: ``l`` for texts, ``r`` for numbers.
+    """
+
+    head: str
+    cell: Callable[[CaseResult], str]
+    is_measured: bool = True
+    align: str = "r"
 
 
-def _comparison(verdicts: Verdicts, figures: Figures) -> list[str]:
-    return [comparison_table(verdicts), intervals_figure(figures, verdicts, "every method")]
+@dataclass
+class SectionView:
+    """A section of a page, with the paper's numbers, and the parts that the page shows."""
+
+    experiment: str
+    section: Section
+    figures: dict[str, str]
+    judged: list[Judged] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.judged = judge_section(self.experiment, self.section)
+
+    def find(self, case: CaseResult, metric: str) -> Judged | None:
+        """The verdict on a number, if the paper has one for it."""
+        return next((one for one in self.judged if one.metric == metric and one.case == case.label), None)
+
+    def paper(self, case: CaseResult, metric: str) -> Spread | None:
+        """The paper's number, also where the case failed here."""
+        found: Spread | None = getattr(published(self.experiment, self.section, case), metric, None)
+        return found
+
+    def has_paper(self, metric: str) -> bool:
+        """Whether the paper reports this metric of any case."""
+        return any(self.paper(case, metric) for case in self.section.cases)
+
+    def blocks(self) -> Iterator[Block]:
+        """The parts of the section, as ``experiments.yaml`` lists them."""
+        for show in EXPERIMENTS[self.experiment].shows if self.section.cases else ():
+            if show.columns:
+                yield self.cases(show)
+            elif show.figures:
+                for figure in FIGURES[show.figures](self.experiment, self.section):
+                    yield self.figure(figure)
+            else:
+                yield from TABLES[str(show.table)](self)
+
+    def figure(self, figure: Figure) -> Block:
+        """A figure, which is kept under a file name of its own."""
+        return Block(
+            file=add_figure(self.figures, self.experiment, figure), alt=figure.alt, text=_safe(figure.caption)
+        )
+
+    def cases(self, show: Show) -> Block:
+        """A table with one row per case, cases of one method next to each other."""
+        columns = [column for spec in show.columns for column in self.columns(spec, show)]
+        first = next(at for at, column in enumerate(columns) if column.is_measured)
+        methods = [case.method for case in self.section.cases]
+        rows = []
+        for case in sorted(self.section.cases, key=lambda case: methods.index(case.method)):
+            row = [
+                MISSING if case.error and column.is_measured else column.cell(case) for column in columns
+            ]
+            if case.error:
+                row[first] = failure(case)
+            rows.append(row)
+        return Block([column.head for column in columns], rows, "".join(column.align for column in columns))
+
+    def columns(self, spec: str, show: Show) -> list[Column]:
+        """The columns that a word of ``experiments.yaml`` stands for."""
+        head = _safe(show.heads.get(spec, _HEADS.get(spec, spec)))
+        if spec == "case":
+            return [Column(head, lambda case: _safe(case.name), is_measured=False, align="l")]
+        if spec in METRICS:
+            metric, best = METRICS[spec], self.best(spec) if show.bold == spec else {}
+            head = show.heads.get(spec, metric_head(spec))
+            return [
+                Column(head, lambda case: best.get(case.name) or metric_text(metric, case.metrics.get(spec)))
+            ]
+        if spec.removesuffix(" paper") in METRICS:
+            return self.paper_columns(spec.removesuffix(" paper"))
+        if spec == "ars curve":
+            num_tasks = len(self.section.tasks)
+            shown = [task for task in sorted({2, num_tasks // 2 + 1, num_tasks}) if 2 <= task <= num_tasks]
+            return [Column(f"ARS after task {task} (%)", self.curve_cell(task)) for task in shown]
+        if spec == "prototypes":
+            return [Column(level, _prototypes(level)) for level in LEVELS]
+        if spec == "seconds":
+            return [Column(head, lambda case: quantity(case.seconds and case.seconds.fit + case.seconds.predict))]
+        if spec == "paper parameters":
+            found = published_parameters
+            return [Column(head, lambda case: count(found(case.method, case.backbone)), is_measured=False)]
+        if spec in {"parameters", "stored"}:
+            return [Column(head, lambda case: count(getattr(case, spec)))]
+        align = "l" if isinstance(self.section.cases[0].label[spec], str) else "r"
+        return [Column(head, lambda case: _setting(case.label[spec]), is_measured=False, align=align)]
+
+    def paper_columns(self, metric: str) -> list[Column]:
+        """The paper's number, the difference and the verdict, if the paper has this metric at all."""
+        cells: list[Callable[[CaseResult], str]] = [
+            lambda case: metric_text(METRICS[metric], self.paper(case, metric)),
+            lambda case: verdict_texts(self.find(case, metric))[0],
+            lambda case: verdict_texts(self.find(case, metric))[1],
+        ]
+        pairs = zip(_PAPER_HEADS, cells, strict=True) if self.has_paper(metric) else ()
+        return [Column(head, cell, is_measured=False) for head, cell in pairs]
+
+    def curve_cell(self, task: int) -> Callable[[CaseResult], str]:
+        """The ARS of a case after a task."""
+        return lambda case: spread(self.section.result(case).curve(METRICS["ars"])[task - 1])
+
+    def best(self, metric: str) -> dict[str, str]:
+        """The best value of the methods that do not see earlier tasks again, in bold, by case."""
+        found = {
+            case.name: score
+            for case in self.section.measured
+            if (score := case.metrics.get(metric))
+            and not getattr(LEARNERS.get(case.method), "sees_past", False)
+        }
+        best = best_value(METRICS[metric], found.values())
+        bold = {name: f"**{metric_text(METRICS[metric], score)}**" for name, score in found.items()}
+        return {name: text for name, text in bold.items() if found[name].mean == best}
 
 
-def _matrices(verdicts: Verdicts, figures: Figures) -> list[str]:
-    section = verdicts.section
-    blocks = [metrics_table(section)]
-    for case in section.cases:
-        blocks.append(f"### {safe_label(case)}")
+def matrices_blocks(view: SectionView) -> Iterator[Block]:
+    """Accuracy on each task after each task, the paper's beside ours, and a figure, per case."""
+    for case in view.section.cases:
         if case.error:
-            blocks.append(failure(case))
-        else:
-            blocks += [matrix_table(verdicts, case), matrix_figure(figures, section, case)]
-    return blocks
+            yield Block(heading=_safe(case.name), text=failure(case))
+            continue
+        ours, paper = view.section.result(case).mean_matrix(), paper_matrix(view.experiment, view.section, case)
+        heads, rows = ["after task"], []
+        for task in range(len(ours)):
+            heads += [f"task {task + 1}", *(_PAPER_HEADS if paper else ())]
+        for after, accuracies in enumerate(ours):
+            row = [str(after + 1)]
+            for task in range(after + 1):
+                row.append(spread(accuracies[task]))
+                if paper:
+                    judged = view.find(case, f"task {task + 1} after task {after + 1}")
+                    row += [decimal(paper[after][task], 2), *verdict_texts(judged)]
+            rows.append([*row, *[""] * (len(heads) - len(row))])
+        yield Block(heading=_safe(case.name))
+        yield Block(heads, rows, "l")
+        yield view.figure(matrix(view.section, case))
 
 
-def _ablation(verdicts: Verdicts, figures: Figures) -> list[str]:
-    return [
-        ablation_table(verdicts, "am"),
-        ablation_table(verdicts, "fm"),
-        intervals_figure(figures, verdicts, "every configuration"),
-        steps_table(verdicts),
+def steps_blocks(view: SectionView) -> Iterator[Block]:
+    """What each step of an ablation adds, seed by seed; the paper's between its means."""
+    key = "levels" if "levels" in view.section.cases[0].label else "losses"
+    metrics = [metric for metric in ("am", "fm") if view.has_paper(metric)]
+    heads = ["step", "AM, ours", "FM, ours", *(f"{METRICS[name].label}, the paper" for name in metrics)]
+    cases = {case.label[key]: case for case in view.section.cases}
+    rows = []
+    for before, after in ablation_steps([*cases]):
+        ends = cases[before], cases[after]
+        row = [f"{_safe(before)} → {_safe(after)}"]
+        row += [paired_difference(*(case.metrics.get(metric) for case in ends)) for metric in ("am", "fm")]
+        for metric in metrics:
+            low, high = (view.paper(case, metric) for case in ends)
+            row.append(decimal(high.mean - low.mean if low and high else None, signed=True))
+        rows.append(row)
+    yield Block(heads, rows, "l")
+
+
+def ablation_steps(confs: Sequence[str]) -> list[tuple[str, str]]:
+    """Levels are added one after the other; losses to the first alone, and to each other.
+
+    Example:
+        >>> ablation_steps(["A", "AN", "ANC"])
+        [('A', 'AN'), ('AN', 'ANC'), ('A', 'ANC')]
+    """
+    if not any("+" in conf for conf in confs):
+        return list(pairwise(confs)) + ([(confs[0], confs[-1])] if len(confs) > 2 else [])
+    terms = {conf: set(conf.split("+")) for conf in confs}
+    return [(a, b) for a in confs for b in confs if terms[a] < terms[b]]
+
+
+def paired_difference(before: Summary | None, after: Summary | None) -> str:
+    """After − before, seed by seed: mean ± standard error, which one seed does not have."""
+    steps = difference(after, before)
+    mean = decimal(steps and steps.mean, signed=True)
+    return f"{mean} ± {decimal(standard_error(steps))}" if steps and len(steps.values) > 1 else mean
+
+
+def bounds_blocks(view: SectionView) -> Iterator[Block]:
+    """What each kind of HPN came to under its bounds, and the largest share that was reached."""
+    found = [(case, part) for case in view.section.measured for part in case.bounded()]
+    if not found:
+        return
+    rows = [
+        [
+            *(_safe(case.name), part.name, count(part.values[-1]), count(max(part.values))),
+            *(bound_text(part.bound), percent(part.share(max(part.values)))),
+        ]
+        for case, part in found
     ]
+    share, case, part, after = max(
+        ((part.share(value), case, part, at) for case, part in found for at, value in enumerate(part.values)),
+        key=lambda entry: entry[0],
+    )
+    text = f"The largest share of a bound that was reached: {percent(share)} % "
+    yield Block(
+        ["", "", "at the end", "most after any task", "bound", "largest share of the bound (%)"],
+        *(rows, "ll"),
+        text=f"{text}({_safe(case.name)}, {part.name}, after task {after + 1}).",
+    )
 
 
-def _dynamics(verdicts: Verdicts, figures: Figures) -> list[str]:
-    return [dynamics_figure(figures, verdicts.section), dynamics_table(verdicts.section)]
+def percent(share: Fraction) -> str:
+    """A share in per cent, with two digits where it is small.
+
+    Example:
+        >>> percent(Fraction(1, 3)), percent(Fraction(1, 40)), percent(Fraction(1, 10**400))
+        ('33.3', '2.50', 'under 0.01')
+    """
+    value = float(100 * share)
+    return "under 0.01" if 0 < share < Fraction(1, 10_000) else decimal(value, 1 if value >= 10 else 2)
 
 
-def _extractors(verdicts: Verdicts, figures: Figures) -> list[str]:
-    settings = {"num_extractors": "extractors", "dim": "dimension"}
-    return [*extractors_figures(figures, verdicts.section), sweep_table(verdicts.section, settings)]
+def separation_blocks(view: SectionView) -> Iterator[Block]:
+    """How far the classes are apart after each task, and the cases that failed."""
+    shown = [(case, case.separation) for case in view.section.measured if case.separation]
+    heads, rows = ["after task"], []
+    for case, _ in shown:
+        heads += [f"{_safe(case.name)} silhouette", "neighbours (%)", "within a task (%)"]
+    for after in sorted({step.after for _, steps in shown for step in steps}):
+        row = [str(after + 1)]
+        for _, steps in shown:
+            step = next((step for step in steps if step.after == after), Separation(after=after))
+            row += [spread(step.silhouette, 2), spread(step.neighbors), spread(step.neighbors_within)]
+        rows.append(row)
+    if shown:
+        yield Block(heads, rows, "l")
+    for case in view.section.cases:
+        if case.error:
+            yield Block(text=f"{_safe(case.name)} {failure(case)}")
 
 
-def _threshold(verdicts: Verdicts, figures: Figures) -> list[str]:
-    table = sweep_table(verdicts.section, {"threshold_atomic": "t\\_A"})
-    return [*threshold_figures(figures, verdicts.section), table]
-
-
-def _losses(verdicts: Verdicts, _figures: Figures) -> list[str]:
-    return [sweep_table(verdicts.section, {"alpha": "α", "beta": "β"})]
-
-
-def _memory(verdicts: Verdicts, figures: Figures) -> list[str]:
-    section = verdicts.section
-    return [
-        memory_table(section),
-        *growth_figures(figures, section),
-        bounds_table(section),
-        largest_share(section),
-    ]
-
-
-def _visualization(verdicts: Verdicts, figures: Figures) -> list[str]:
-    section = verdicts.section
-    failed = [f"{safe_label(case)} {failure(case)}" for case in section.cases if case.error]
-    shown = separation_table(section) if any(case.separation for case in section.measured) else ""
-    return [
-        *view_figures(figures, section),
-        shown,
-        bullets(failed),
-    ]
-
-
-def _weights(sections: Sequence[Section], figures: Figures) -> list[str]:
-    return ["## Over the weights", *losses_figures(figures, sections)]
-
-
-_BODIES: dict[str, Callable[[Verdicts, Figures], list[str]]] = {
-    "comparison": _comparison,
-    "accuracy-matrices": _matrices,
-    "ablation-levels": _ablation,
-    "ablation-losses": _ablation,
-    "dynamics": _dynamics,
-    "sensitivity-extractors": _extractors,
-    "sensitivity-threshold": _threshold,
-    "sensitivity-losses": _losses,
-    "memory": _memory,
-    "visualization": _visualization,
+TABLES = {
+    "matrices": matrices_blocks,
+    "steps": steps_blocks,
+    "bounds": bounds_blocks,
+    "separation": separation_blocks,
 }
-_OVERVIEWS = {"sensitivity-losses": _weights}
-_REMARKS: dict[str, list[str]] = {
-    "comparison": [
-        "Bold: the highest AM of a method that does not see earlier tasks again; joint training does. "
-        "Stored: every number a method keeps between tasks. Seconds to fit and to answer, the mean over "
-        "seeds; what ran at the same time shared the machine. Δ: ours − the paper’s, which is the same for "
-        "both presets of `hpn`."
-    ],
-    "accuracy-matrices": [
-        "A row is the moment after a task, a column the task tested. The paper prints a single run, without "
-        "a standard deviation."
-    ],
-    "ablation-levels": [
-        f"Levels: A atomic, N node, C class. {_STEPS}",
-        "Run with the preset `paper`: with `best` the levels cannot change the answer, by construction, "
-        "since its upper levels keep the order of the evidence that the atomic prototypes give.",
-    ],
-    "ablation-losses": [
-        f"Losses: cls classification, div diversity, dis distance. {_STEPS}",
-        "Run with the preset `paper`: `best` is solved in closed form and has no losses to leave out.",
-    ],
-    "dynamics": [_PICTURE],
-    "sensitivity-extractors": [_PICTURE],
-    "sensitivity-threshold": [_PICTURE],
-    "sensitivity-losses": [_PICTURE],
-    "memory": [
-        "The paper prints final amounts and draws how HPNs get there; what it says of the picture in words "
-        f"is tested below. {paper_memory()}",
-        PARAMETERS_REMARK,
-    ],
-    "visualization": [
-        _PICTURE,
-        "Silhouette, from −1 to 1: how far the classes are apart in the representation itself, not in the "
-        "picture. Neighbours: per cent of the nodes whose nearest others in the representation are mostly of "
-        "their class; within a task: the same among nodes of the node’s own task. Mean ± standard deviation "
-        "over seeds; the picture is of the first.",
-    ],
-}
 
 
-def _again(content: Content) -> list[str]:
-    """What is needed to check the page, and to make it again."""
-    name, sections = content.experiment, content.sections
-    blocks = ["## Run it again", f"The numbers behind it: [{name}.json]({name}.json)."]
-    if not sections:
-        return blocks
-    blocks.append(code(*(section.command for section in sections)))
-    blocks.append(_versions(sections))
-    blocks += _reruns(sections)
-    for section in sections:
-        lines = []
-        for case in section.cases:
-            lines += [f"# {' '.join(case_label(case.label).split())}", case.command]
-        if lines:
-            blocks += details(f"Each case on {section.dataset} by itself", [code(*lines)])
-    return blocks
+def failure(case: CaseResult) -> str:
+    """The text in place of the numbers of a case that failed, in Markdown."""
+    return f"failed: {_safe(case.error)}"
 
 
-def _reruns(sections: Sequence[Section]) -> list[str]:
-    """Which rows were run again by themselves, and how."""
-    commands: dict[str, None] = {}
-    groups: dict[tuple[str, str], list[str]] = {}
-    for section in sections:
-        for case in section.cases:
-            if again := case.again:
-                commands[again.command] = None
-                key = safe_label(case), plain_markdown(_listed_versions(again.versions))
-                groups.setdefault(key, []).append(plain_markdown(section.dataset))
-    if not groups:
-        return []
-    return [
-        "Some rows are of later runs, with the same seeds; all others are as the commands above left them.",
-        code(*commands),
-        bullets(
-            f"{label} on {listed(datasets)}: {versions}." for (label, versions), datasets in groups.items()
+def metric_head(metric: str) -> str:
+    """A metric with its unit, as the head of a column.
+
+    Example:
+        >>> metric_head("am"), metric_head("fm")
+        ('AM (%)', 'FM (points)')
+    """
+    return f"{METRICS[metric].label} ({METRICS[metric].unit})"
+
+
+def metric_name(metric: str) -> str:
+    """The label of a metric; entries of a matrix are their own."""
+    return METRICS[metric].label if metric in METRICS else metric
+
+
+def verdict_texts(judged: Judged | None) -> list[str]:
+    """The difference, ours − paper, and the verdict."""
+    if judged is None:
+        return [MISSING, MISSING]
+    return [decimal(judged.difference, signed=True), _VERDICTS[judged.verdict]]
+
+
+def judged_texts(one: Judged) -> list[str]:
+    """A number that was judged: ours, the paper's, difference, verdict."""
+    digits = 1 if one.paper_std is not None else 2  # as the paper prints them
+    signed = one.metric in METRICS and METRICS[one.metric].is_signed
+    paper = decimal(one.paper_mean, digits, signed=signed)
+    deviation = "" if one.paper_std is None else f" ± {decimal(one.paper_std)}"
+    return [spread(one.ours, signed=signed), paper + deviation, *verdict_texts(one)]
+
+
+def _safe(value: object) -> str:
+    return plain_markdown(value)
+
+
+def _setting(value: Any) -> str:
+    return _safe(value) if isinstance(value, str) else plain(value)
+
+
+def _prototypes(level: str) -> Callable[[CaseResult], str]:
+    return lambda case: count((case.prototypes or {}).get(level))
+
+
+def add_figure(files: dict[str, str], page: str, figure: Figure) -> str:
+    """Keep a figure under a file name that no other has; returns the name."""
+    own = re.sub(r"[^a-z0-9._-]+", "-", figure.stem.lower()).strip("-.") or "graph"
+    file, number = f"{page}-{own}.svg", 1
+    while file in files:
+        number += 1
+        file = f"{page}-{own}-{number}.svg"
+    files[file] = figure.svg
+    return file
+
+
+def render_page(content: Content) -> Page:
+    """Make the page of an experiment from its JSON."""
+    name, figures = content.experiment, dict[str, str]()
+    experiment = EXPERIMENTS[name]
+    views = [SectionView(name, section, figures) for section in content.sections]
+    sections = [(view.section, list(view.blocks())) for view in views]
+    overview: list[Block] = []
+    if experiment.overview and views:
+        drawn = OVERVIEWS[str(experiment.overview.figures)](content.sections)
+        overview = [views[0].figure(figure) for figure in drawn]
+    judged = [one for view in views for one in view.judged]
+    values = {"memory": published_memory(), "parameters_remark": PARAMETERS_REMARK}
+    markdown = _render(
+        "experiment.md.j2",
+        experiment=experiment,
+        remarks=[remark.format(**values) for remark in experiment.remarks],
+        sections=sections,
+        overview=overview,
+        counts=count_verdicts(judged) if judged else None,
+        groups=list(_judged_groups(judged)),
+        claims=[found for found in weigh_claims({name: content}) if found.claim.experiment == name],
+        settings=_grouped((_settings(section), section.dataset) for section in content.sections),
+        reruns=_grouped(
+            ((case.name, _versions(case.again.versions)), section.dataset)
+            for section in content.sections
+            for case in section.cases
+            if case.again
         ),
-    ]
+        rerun_commands=[command for section in content.sections for command in section.commands[1:]],
+    )
+    return Page(name, markdown, figures)
 
 
-def _listed_versions(versions: Mapping[str, str]) -> str:
+def _judged_groups(judged: Sequence[Judged]) -> Iterator[tuple[str, int, str, Sequence[str]]]:
+    """Verdict, how many, which numbers, and why, in groups that share their reasons."""
+    for verdict in _VERDICTS:
+        found = ((find_notes(one), one) for one in judged if one.verdict == verdict)
+        for reasons, members in _grouped(found).items():
+            cells: dict[str, dict[str, list[str]]] = {}
+            for one in members:
+                names = cells.setdefault(one.dataset, {}).setdefault(case_name(one.case), [])
+                names.append(metric_name(one.metric))
+            which = "; ".join(
+                f"{_safe(dataset)}: "
+                + ", ".join(f"{_safe(case)} ({', '.join(metrics)})" for case, metrics in cases.items())
+                for dataset, cases in cells.items()
+            )
+            yield verdict, len(members), which, reasons
+
+
+def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _versions(sections: Sequence[Section]) -> str:
-    """Seeds and versions, once if they are the same everywhere."""
-    groups: dict[str, list[str]] = {}
-    for section in sections:
-        versions = _listed_versions(section.versions)
-        text = plain_markdown(f"seeds {', '.join(map(str, section.seeds))}; {versions}.")
-        groups.setdefault(text, []).append(plain_markdown(section.dataset))
-    if len(groups) == 1:
-        return f"All with {next(iter(groups))}"
-    return bullets(f"{', '.join(datasets)}: {text}" for text, datasets in groups.items())
+def _settings(section: Section) -> str:
+    return f"seeds {', '.join(map(str, section.seeds))}; {_versions(section.versions)}"
+
+
+def render_summary(pages: Mapping[str, Content]) -> Page:
+    """Make the page over all experiments from the JSON of those that were run."""
+    judged = judge_all(pages)
+    cells = [one for found in judged.values() for one in found]
+    of_hpn = [one for one in cells if is_hpn(one) and one.verdict != "within"]
+    of_others = [one for one in cells if not is_hpn(one) and one.verdict == "worse"]
+    found = dict.fromkeys(text for one in (*of_hpn, *of_others) for text in find_notes(one))
+    reasons = {text: number for number, text in enumerate(found, 1)}
+    groups = {
+        "all": cells,
+        "HPN, preset `paper`": [one for one in cells if is_hpn(one, "paper")],
+        "HPN, preset `best`": [one for one in cells if is_hpn(one, "best")],
+        "other methods": [one for one in cells if not is_hpn(one)],
+    }
+    counts = [[name, *map(str, (len(one), *count_verdicts(one).values()))] for name, one in groups.items()]
+    claims = weigh_claims(pages)
+    missing = {
+        name: [dataset for dataset in experiment.datasets if dataset not in _datasets(pages, name)]
+        for name, experiment in EXPERIMENTS.items()
+    }
+    markdown = _render(
+        "summary.md.j2",
+        command=_command(pages),
+        experiments=Block(
+            ["experiment", "in the paper", "run on", *_VERDICTS],
+            [_experiment_row(pages, judged, name) for name in EXPERIMENTS],
+            "lll",
+        ),
+        counts=Block(["", "numbers of the paper", *_VERDICTS], counts, "l"),
+        claims=claims,
+        claims_table=Block(
+            ["claim", "verdict", "holds on", "does not hold on"],
+            [
+                [
+                    _safe(result.claim.statement),
+                    verdict_words(result.verdict),
+                    *(
+                        _safe(", ".join(one.dataset for one in result.counted if one.verdict == verdict))
+                        or MISSING
+                        for verdict in ("holds", "does not hold")
+                    ),
+                ]
+                for result in claims
+            ],
+            "llll",
+        ),
+        of_hpn=_cell_table(of_hpn, reasons),
+        of_others=_cell_table(of_others, reasons),
+        reasons=reasons,
+        missing={name: datasets for name, datasets in missing.items() if datasets},
+    )
+    return Page("README", markdown, {})
+
+
+def _datasets(pages: Mapping[str, Content], name: str) -> list[str]:
+    return [section.dataset for section in pages[name].sections] if name in pages else []
+
+
+def _experiment_row(
+    pages: Mapping[str, Content], judged: Mapping[str, Sequence[Judged]], name: str
+) -> list[str]:
+    experiment, found = EXPERIMENTS[name], judged.get(name)
+    return [
+        f"[{name}]({name}.md): {_safe(experiment.title)}" if name in pages else _safe(name),
+        _safe(experiment.paper),
+        ", ".join(map(_safe, _datasets(pages, name))) or "not run",
+        *(str(num) if found else MISSING for num in count_verdicts(found or ()).values()),
+    ]
+
+
+def _cell_table(cells: Sequence[Judged], reasons: Mapping[str, int]) -> Block:
+    heads = ["experiment", "data set", "case", "number", "ours", "the paper", "Δ", "verdict", "why"]
+    rows = [
+        [
+            f"[{one.experiment}]({one.experiment}.md)",
+            *(_safe(one.dataset), _safe(case_name(one.case)), metric_name(one.metric)),
+            *judged_texts(one),
+            ", ".join(f"({number})" for number in sorted(map(reasons.__getitem__, find_notes(one))))
+            or "not known",
+        ]
+        for one in cells
+    ]
+    return Block(heads, rows, "llllrrrll")
+
+
+def _command(pages: Mapping[str, Content]) -> str:
+    """The command for everything, with the seeds of the section that has most."""
+    seeds = [section.seeds for content in pages.values() for section in content.sections]
+    longest: list[int] = max(seeds, key=len, default=[])
+    if longest != list(range(len(longest))):
+        return " ".join(["hpn reproduce all", *(f"--seed {seed}" for seed in longest)])
+    return f"hpn reproduce all --seeds {len(longest)}" if longest else "hpn reproduce all"
+
+
+def verdict_words(verdict: str) -> str:
+    """A verdict on a claim, in italics.
+
+    Example:
+        >>> verdict_words("holds"), verdict_words("holds on some")
+        ('*holds*', '*holds on some data sets*')
+    """
+    return f"*{verdict} data sets*" if verdict == "holds on some" else f"*{verdict}*"
+
+
+def prose(text: str, indent: str = "") -> str:
+    """Wrap a paragraph so that no line starts like a list, a heading or a quotation.
+
+    Example:
+        >>> print(prose("word " * 23 + "- 1"))
+        word word word word word word word word word word word word word word word word word word word word word word
+        word - 1
+    """
+    joined = re.sub(r" (?=(?:[-+*=#>]+|\\[*>]|\d+[.)])(?:\s|$))", "\0", " ".join(text.split()))
+    lines = textwrap.wrap(
+        joined, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines).replace("\0", " ")
+
+
+def code(lines: Iterable[str]) -> str:
+    """Lines as they are, fenced so that none of them can end it."""
+    text = "\n".join(lines)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", text))])
+    return f"{fence}\n{text}\n{fence}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Example:
+        >>> listed(["cora"]), listed(["cora", "actor", "digits"])
+        ('cora', 'cora, actor and digits')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def bullet(text: str, mark: str = "-") -> str:
+    """An item of a list."""
+    return prose(f"{mark} {text}", " " * (len(mark) + 1))
+
+
+def _rules(block: Block) -> str:
+    """The line below the head of a table; columns without a letter hold numbers."""
+    letters = block.align.ljust(len(block.heads), "r")
+    return "|".join("---" if letter == "l" else "--:" for letter in letters)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hpn.reproduction"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  (Markdown; names from data go through plain_markdown)
+    )
+    environment.filters |= {
+        **{"md": plain_markdown, "esc": esc, "prose": prose, "bullet": bullet, "code": code},
+        **{"listed": listed, "plural": plural, "verdict": verdict_words, "rules": _rules},
+    }
+    return environment
+
+
+def _render(template: str, **values: Any) -> str:
+    text = _environment().get_template(template).render(**values)
+    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).strip() + "\n"
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    return text.encode("utf-8", "replace").decode()  # a file name may hold what UTF-8 cannot

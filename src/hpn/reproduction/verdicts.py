@@ -1,20 +1,47 @@
-"""Measured numbers beside the paper's: within its spread, better or worse."""
+"""Our numbers beside the paper's, the reasons for differences (``notes.yaml``), and its claims (``claims.yaml``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, field_validator, model_validator
 
 from hpn.experiment.published import Cell, published_ablation, published_cell, published_matrix
 from hpn.experiment.run.result import Rows
 from hpn.metrics import METRICS, Summary, summarize
-from hpn.reproduction.results import CaseResult, Content, Section
+from hpn.reproduction.content import CaseResult, Content, Section
+from hpn.reproduction.experiments import EXPERIMENTS, PACKAGE, Entry, check_name, read_yaml
+from hpn.reproduction.rules import RULES, Finding
 
 Verdict = Literal["within", "better", "worse"]
+ClaimVerdict = Literal["holds", "does not hold", "holds on some", "not tested here"]
 
+PRESET = "paper"
 NUM_DEVIATIONS = 2.0
-_SLACK = 1e-9  # a difference of exactly two deviations is within, whatever floating point makes of it
+_SLACK = 1e-9  # a difference of exactly two deviations is within, despite rounding errors
+
+ExperimentName = Annotated[str, AfterValidator(lambda name: check_name(name, EXPERIMENTS, "experiment"))]
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    if not line:
+        raise ValueError("expected a text, got nothing")
+    if "|" in line:
+        raise ValueError("the text is shown in tables too and cannot hold |")
+    return line
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
 
 
 @dataclass(frozen=True)
@@ -24,13 +51,13 @@ class Judged:
     Args:
         experiment: Name of the experiment.
         dataset: Name of the data set.
-        case: What tells the case apart from the others of the experiment.
+        case: What distinguishes the case from the others of the experiment.
         metric: ``am``, ``fm``, or an entry of the accuracy matrix, such as ``task 1 after task 3``.
         ours: What was measured.
-        paper_mean: What the paper prints.
+        paper_mean: The paper's number.
         paper_std: Its standard deviation; ``None`` for a single run.
         difference: Ours − paper.
-        verdict: What to make of it.
+        verdict: How they compare.
     """
 
     experiment: str
@@ -45,15 +72,15 @@ class Judged:
 
 
 def judge(ours: float, paper: float, deviation: float) -> Verdict:
-    """Compare a mean with the paper's; more is better, of AM, FM and accuracies alike.
+    """Compare a mean with the paper's; higher is better for AM, FM and accuracies alike.
 
     It is ``within`` if it differs by at most two standard deviations; otherwise the sign decides. The
-    deviation is the paper's, which tells how far its own repetitions lie apart. Of the accuracies on single
+    deviation is the paper's, which shows how far its own repetitions are apart. For the accuracies on single
     tasks it prints one run: there its deviation of the method's AM counts, or ours where that is larger.
 
     Args:
         ours: What was measured.
-        paper: What the paper prints.
+        paper: The paper's number.
         deviation: The standard deviation that counts.
 
     Example:
@@ -70,37 +97,30 @@ def judge_section(experiment: str, section: Section) -> list[Judged]:
     """Judge every number of a data set that the paper has one for.
 
     None if the tasks are not the paper's. A case that failed is left out, and so are accuracies of single
-    tasks with one seed: nothing tells how far two single runs may lie apart.
+    tasks with one seed: nothing shows how far two single runs may differ.
 
     Args:
         experiment: Name of the experiment.
         section: Its results on a data set.
     """
-    if not section.is_paper_protocol:
-        return []
-    return [
-        Judged(
-            experiment,
-            section.dataset,
-            dict(case.label),
-            metric,
-            ours,
-            paper_mean,
-            paper_std,
-            ours.mean - paper_mean,
-            judge(ours.mean, paper_mean, _deviation(section.dataset, case, ours, paper_std)),
-        )
-        for case in section.measured
-        for metric, ours, paper_mean, paper_std in _pairs(experiment, section, case)
-    ]
+    judged = []
+    for case in section.measured if section.is_paper_protocol else ():
+        for metric, ours, mean, std in _pairs(experiment, section, case):
+            deviation = std
+            if deviation is None:
+                cell = published_cell(section.dataset, case.method, case.backbone)
+                deviation = max(ours.std, cell.am.std if cell else 0.0)
+            verdict, label = judge(ours.mean, mean, deviation), dict(case.label)
+            judged.append(
+                Judged(
+                    *(experiment, section.dataset, label, metric, ours, mean, std, ours.mean - mean, verdict)
+                )
+            )
+    return judged
 
 
 def judge_all(contents: Mapping[str, Content]) -> dict[str, list[Judged]]:
-    """Judge every number of every experiment.
-
-    Args:
-        contents: The JSON of each experiment, by its name.
-    """
+    """Judge every number of every experiment, by its name."""
     return {
         name: [one for section in content.sections for one in judge_section(name, section)]
         for name, content in contents.items()
@@ -108,20 +128,18 @@ def judge_all(contents: Mapping[str, Content]) -> dict[str, list[Judged]]:
 
 
 def count_verdicts(judged: Iterable[Judged]) -> dict[Verdict, int]:
-    """How many of each verdict there are.
+    """The number of each verdict.
 
     Example:
         >>> count_verdicts([])
         {'within': 0, 'better': 0, 'worse': 0}
     """
-    counts: dict[Verdict, int] = dict.fromkeys(get_args(Verdict), 0)
-    for one in judged:
-        counts[one.verdict] += 1
-    return counts
+    found = [one.verdict for one in judged]
+    return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
 
 
 def is_hpn(judged: Judged, preset: str | None = None) -> bool:
-    """Whether a number is of HPN, and of the preset if one is named; the ablations are of nothing else."""
+    """Whether a number is of HPN, and of the preset if one is named; ablations are of HPN only."""
     if judged.case.get("method", "hpn") != "hpn":
         return False
     return preset is None or judged.case.get("preset") == preset
@@ -129,43 +147,213 @@ def is_hpn(judged: Judged, preset: str | None = None) -> bool:
 
 def published(experiment: str, section: Section, case: CaseResult) -> Cell | None:
     """AM and FM that the paper reports for a case, also where it failed here."""
-    if not section.is_paper_protocol:
-        return None
-    if experiment == "ablation-levels":
-        return published_ablation("levels", section.dataset, case.label["levels"])
-    if experiment == "ablation-losses":
-        return published_ablation("losses", section.dataset, case.label["losses"])
-    if experiment == "comparison":
+    table = EXPERIMENTS[experiment].published
+    if table == "cells" and section.is_paper_protocol:
         return published_cell(section.dataset, case.method, case.backbone)
+    if (table == "levels" or table == "losses") and section.is_paper_protocol:  # noqa: PLR1714 (for mypy)
+        return published_ablation(table, section.dataset, case.label[table])
     return None
 
 
-def _deviation(dataset: str, case: CaseResult, ours: Summary, paper_std: float | None) -> float:
-    if paper_std is not None:
-        return paper_std
-    cell = published_cell(dataset, case.method, case.backbone)
-    return max(ours.std, cell.am.std if cell else 0.0)
+def paper_matrix(experiment: str, section: Section, case: CaseResult) -> Rows | None:
+    """The accuracies that the paper prints for a case, if they are of as many tasks."""
+    if EXPERIMENTS[experiment].published != "matrices" or not section.is_paper_protocol:
+        return None
+    found = published_matrix(section.dataset, case.method, case.backbone)
+    return found if found and len(found) == len(section.tasks) else None
 
 
-_Pair = tuple[str, Summary, float, float | None]
-
-
-def _pairs(experiment: str, section: Section, case: CaseResult) -> Iterator[_Pair]:
+def _pairs(
+    experiment: str, section: Section, case: CaseResult
+) -> Iterator[tuple[str, Summary, float, float | None]]:
     """Each metric with our summary and the paper's mean and standard deviation."""
-    if experiment == "accuracy-matrices":
-        yield from _entries(case.matrices, published_matrix(section.dataset, case.method, case.backbone))
     cell = published(experiment, section, case)
     for name in METRICS:
         ours, paper = case.metrics.get(name), getattr(cell, name, None)
         if ours is not None and paper is not None:
             yield name, ours, paper.mean, paper.std
-
-
-def _entries(ours: list[Rows] | None, paper: Rows | None) -> Iterator[_Pair]:
-    if not ours or paper is None or len(ours) < 2 or any(len(matrix) != len(paper) for matrix in ours):
-        return
-    for after, row in enumerate(paper):
+    matrices = case.matrices or []
+    matrix = paper_matrix(experiment, section, case) if len(matrices) > 1 else None
+    for after, row in enumerate(matrix or []):
         for task, accuracy in enumerate(row):
-            summary = summarize([matrix[after][task] for matrix in ours])
-            assert summary is not None  # noqa: S101  (there are matrices)
-            yield f"task {task + 1} after task {after + 1}", summary, accuracy, None
+            summary = summarize([rows[after][task] for rows in matrices])
+            if summary is not None:
+                yield f"task {task + 1} after task {after + 1}", summary, accuracy, None
+
+
+class Note(Entry):
+    """A reason, and which numbers it is the reason for. A field that is left out allows anything.
+
+    Args:
+        experiment: Name of an experiment, or several.
+        dataset: Name of a data set, or several.
+        case: What the case must have, a value or a list of values per key.
+        metric: ``am``, ``fm``, or an entry such as ``task 1 after task 3``.
+        verdict: ``better`` or ``worse``; a number within the paper's spread needs no reason.
+        text: The reason, in Markdown, without numbers: those come from the results.
+    """
+
+    experiment: Annotated[list[ExperimentName], BeforeValidator(_listed)]
+    dataset: Annotated[list[str], BeforeValidator(_listed)] | None = None
+    case: dict[str, Any] = {}
+    metric: str | None = None
+    verdict: Literal["better", "worse"] | None = None
+    text: Line
+
+    def applies(self, judged: Judged) -> bool:
+        """Whether it is a reason for this number."""
+        return (
+            judged.verdict != "within"
+            and judged.experiment in self.experiment
+            and (self.dataset is None or judged.dataset in self.dataset)
+            and all(judged.case.get(key) in _listed(value) for key, value in self.case.items())
+            and self.metric in {None, judged.metric}
+            and self.verdict in {None, judged.verdict}
+        )
+
+
+@cache
+def read_notes(path: Path = PACKAGE / "notes.yaml") -> tuple[Note, ...]:
+    """Read and check a file of reasons; by default those of the package.
+
+    Raises:
+        ConfigError: If it is not a list of reasons that this version can use.
+    """
+    return tuple(read_yaml(path, list[Note]))
+
+
+def find_notes(judged: Judged, notes: Sequence[Note] | None = None) -> tuple[str, ...]:
+    """The reasons for a number that is not within the paper's spread, by default those of the package."""
+    return tuple(note.text for note in (read_notes() if notes is None else notes) if note.applies(judged))
+
+
+class Claim(Entry):
+    """A claim of the paper about its results; ``claims.yaml`` explains the fields.
+
+    Args:
+        name: A short name.
+        statement: The claim, in our words.
+        where: Table, figure or section of the paper.
+        experiment: The experiment whose results it is tested on.
+        criterion: When it holds on a data set.
+        rule: Name of the function of :mod:`hpn.reproduction.rules` that tests it.
+        args: Arguments of the rule; the texts are formatted with them.
+        by_preset: Whether it is tested for one preset of HPN at a time.
+        remark: An explanation, shown where it does not hold.
+    """
+
+    name: Line
+    statement: Line
+    where: Line
+    experiment: ExperimentName
+    criterion: Line
+    rule: str
+    args: dict[str, Any] = {}
+    by_preset: bool = True
+    remark: Line | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _format(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or not isinstance(content.get("args", {}), dict):
+            return content
+        words = {name: _word(value) for name, value in content.get("args", {}).items()}
+        texts = {key: content[key] for key in ("name", "statement", "criterion") if key in content}
+        try:
+            return {**content, **{key: str(text).format(**words) for key, text in texts.items()}}
+        except (KeyError, IndexError) as error:
+            raise ValueError(f"the text names {error}, which is not among args") from None
+
+    @field_validator("rule")
+    @classmethod
+    def _known_rule(cls, name: str) -> str:
+        return check_name(name, RULES, "rule")
+
+    @model_validator(mode="after")
+    def _check_args(self) -> Claim:
+        try:
+            inspect.signature(RULES[self.rule]).bind(None, **self.args)
+        except TypeError as error:
+            raise ValueError(f"args of {self.rule}: {error}") from None
+        return self
+
+    def test(self, section: Section) -> Finding | None:
+        """Apply the rule to the results on a data set."""
+        return RULES[self.rule](section, **self.args)
+
+    def findings(self, section: Section) -> Iterator[Finding]:
+        """What is found on a data set; other presets than the paper's do not count."""
+        others = dict.fromkeys(case.preset for case in section.cases if case.preset not in {None, PRESET})
+        for preset in (PRESET, *others) if self.by_preset else (None,):
+            cases = [case for case in section.cases if preset is None or case.preset in {preset, None}]
+            found = self.test(section.model_copy(update={"cases": cases}))
+            if found and preset in {None, PRESET}:
+                yield found
+            elif found:
+                yield replace(found, dataset=f"{found.dataset} ({preset})", counts=False)
+
+
+def _word(value: Any) -> str:
+    """An argument in a text: 20,000, −0.9, gcn, gat, gin."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}".replace("-", "−") if isinstance(value, float) else ", ".join(map(str, _listed(value)))
+
+
+@cache
+def read_claims(path: Path = PACKAGE / "claims.yaml") -> tuple[Claim, ...]:
+    """Read and check a file of claims; by default those of the package.
+
+    Raises:
+        ConfigError: If it is not a list of claims, a rule is unknown, or its arguments do not fit.
+    """
+    return tuple(read_yaml(path, list[Claim]))
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim with what was found on each data set."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def counted(self) -> list[Finding]:
+        """The findings that decide."""
+        return [finding for finding in self.findings if finding.counts]
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """The verdict over all data sets."""
+        verdicts = {finding.verdict for finding in self.counted} - {"not tested here"}
+        if len(verdicts) > 1:
+            return "holds on some"
+        return verdicts.pop() if verdicts else "not tested here"
+
+    @property
+    def remark(self) -> str | None:
+        """The explanation, if the claim does not hold, or not everywhere."""
+        return self.claim.remark if self.verdict in {"does not hold", "holds on some"} else None
+
+
+def weigh_claims(pages: Mapping[str, Content]) -> list[ClaimResult]:
+    """Test every claim on all data sets that there are results for.
+
+    Args:
+        pages: The results of each experiment by its name; not all need be there.
+
+    Example:
+        >>> {result.verdict for result in weigh_claims({})}
+        {'not tested here'}
+    """
+    return [
+        ClaimResult(
+            claim,
+            tuple(
+                finding
+                for section in (pages[claim.experiment].sections if claim.experiment in pages else ())
+                for finding in claim.findings(section)
+            ),
+        )
+        for claim in read_claims()
+    ]
