@@ -78,7 +78,7 @@ def retained(group: Group) -> Iterator[alt.TopLevelMixin]:
     return metric_curve(group, METRICS["ars"])
 
 
-def metric_curve(group: Group, metric: Metric) -> Iterator[alt.TopLevelMixin]:
+def metric_curve(group: Group, metric: Metric, title: str | None = None) -> Iterator[alt.TopLevelMixin]:
     """Draw a metric after each step, one line per run, with its deviation over seeds."""
     curves = [result.curve(metric) for result in group.results]
     noun, ceiling = step_noun(group.results[0]), _FULL if metric.name == "am" else math.inf
@@ -92,7 +92,7 @@ def metric_curve(group: Group, metric: Metric) -> Iterator[alt.TopLevelMixin]:
             rows,
             group.domain,
             title=alt.Title(
-                f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)
+                title or f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)
             ),
             x=_step_axis(f"{noun}s learned"),
             y=_value_axis(rows, f"{metric.label}, {metric.unit}"),
@@ -305,38 +305,33 @@ def growth_chart(
 @_figure("run")
 def matrix(group: Group) -> Iterator[alt.TopLevelMixin]:
     """The accuracy matrix of a run."""
-    result, noun = group.results[0], step_noun(group.results[0])
+    if any(value for row in group.results[0].mean_matrix() for value in row):
+        yield matrix_chart(group.results[0], title="Accuracy matrix")
+
+
+def matrix_chart(result: RunResult, *, title: str) -> alt.TopLevelMixin:
+    """Draw the accuracy on each step after each step."""
+    noun, kept = step_noun(result), result.metrics.get("ars")
     rows: list[Row] = [
         {
-            "row": after + 1,
-            "column": task + 1,
-            "value": value.mean,
-            "text": decimal(value.mean),
-            "tip": f"{spread(value)} %",
+            **{"row": after + 1, "column": task + 1, "classes": step_text(result, task)},
+            **{"value": value.mean, "text": decimal(value.mean), "tip": f"{spread(value)} %"},
             "is_ahead": task > after,
-            "classes": step_text(result, task),
         }
         for after, accuracies in enumerate(result.mean_matrix())
         for task, value in enumerate(accuracies)
         if value is not None
     ]
-    if rows:
-        kept = result.metrics.get("ars")
-        ahead = f"; outlined: {noun}s still to come" if any(row["is_ahead"] for row in rows) else ""
-        yield _heat(
-            rows,
-            row_title=f"after {noun}",
-            column_title=f"{noun} tested",
-            title=alt.Title("Accuracy matrix", subtitle=f"per cent, mean over seeds{ahead}"),
-            description=f"Accuracy matrix, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
-            domain=(0.0, _FULL),
-            tips=[
-                _tip("row", f"after {noun}"),
-                _tip("column", noun),
-                _tip("classes"),
-                _tip("tip", "accuracy"),
-            ],
-        )
+    ahead = f"; outlined: {noun}s still to come" if any(row["is_ahead"] for row in rows) else ""
+    return _heat(
+        rows,
+        row_title=f"after {noun}",
+        column_title=f"{noun} tested",
+        title=alt.Title(title, subtitle=f"per cent, mean over seeds{ahead}"),
+        description=f"{title}, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
+        domain=(0.0, _FULL),
+        tips=[_tip("row", f"after {noun}"), _tip("column", noun), _tip("classes"), _tip("tip", "accuracy")],
+    )
 
 
 @_figure("run")

@@ -28,8 +28,8 @@ from hpn.experiment.run.result import (
     read_object,
 )
 from hpn.metrics import METRICS, Summary
+from hpn.report.format import plain
 from hpn.report.results import method_name
-from hpn.report.scales import plain
 from hpn.reproduction.experiments import EXPERIMENTS
 from hpn.theory.memory import LEVELS
 

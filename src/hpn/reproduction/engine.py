@@ -19,6 +19,7 @@ from hpn.experiment.run.folder import VIEWS, make_folder, write_atomic
 from hpn.experiment.run.result import View, Views, parse_result, read_object
 from hpn.experiment.watch import Watcher
 from hpn.metrics import METRICS, summarize
+from hpn.report.figures import chart_svg, require_svg
 from hpn.reproduction.content import (
     SCHEMA,
     CaseResult,
@@ -87,6 +88,7 @@ def reproduce(
         DataError: If data that was named cannot be loaded.
     """
     experiments = choose_experiments([names] if isinstance(names, str) else names)
+    require_svg()  # known before hours of runs, not after
     device = choose_job_device(device, ray=ray)
     executor = open_executor(workers, ray, device)
     folder, root = Path(out), Path(data_root) if data_root else None
@@ -314,13 +316,15 @@ def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     groups = {"all cells": judged}
     for preset in ("paper", "best"):
         groups[f"hpn, preset {preset}"] = [cell for cell in judged if is_hpn(cell, preset)]
-    return {name: {**count_verdicts(group)} for name, group in groups.items()}
+    return {
+        name: {str(one): num for one, num in count_verdicts(group).items()} for name, group in groups.items()
+    }
 
 
 def _write(folder: Path, page: Page) -> None:
     """Write a page and its figures, and delete figures of an earlier version that it no longer has."""
     for name, figure in page.figures.items():
-        write_atomic(folder / name, figure.encode())
+        write_atomic(folder / name, chart_svg(figure).encode())
     write_atomic(folder / f"{page.name}.md", page.markdown.encode())
     for old in folder.glob(f"{page.name}-*.svg"):
         if old.name not in page.figures:

@@ -8,20 +8,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from html import escape
 from itertools import pairwise
 from typing import Any
 
+import altair as alt
 import jinja2
 
 from hpn.experiment.published import Spread, published_memory, published_parameters
 from hpn.learners import LEARNERS
 from hpn.metrics import METRICS, Summary
-from hpn.report.comparison_table import PARAMETERS_REMARK
-from hpn.report.format import MISSING, count, decimal, esc, metric_text, plain_markdown, quantity, spread
-from hpn.report.growth import bound_text
+from hpn.report.comparison import PARAMETERS_REMARK
+from hpn.report.format import (
+    MISSING,
+    bound_text,
+    count,
+    decimal,
+    metric_text,
+    plain,
+    plain_markdown,
+    plural,
+    quantity,
+    spread,
+)
 from hpn.report.results import best_value
-from hpn.report.scales import plain
-from hpn.report.wording import plural
 from hpn.reproduction.content import CaseResult, Content, Section, Separation, case_name
 from hpn.reproduction.experiments import EXPERIMENTS, Show
 from hpn.reproduction.figures import FIGURES, OVERVIEWS, Figure, matrix
@@ -57,12 +67,12 @@ class Page:
     Args:
         name: File name without its suffix.
         markdown: The text; it links figures by file name.
-        figures: SVG documents by file name.
+        figures: Charts by file name.
     """
 
     name: str
     markdown: str
-    figures: dict[str, str]
+    figures: dict[str, alt.TopLevelMixin]
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class SectionView:
 
     experiment: str
     section: Section
-    figures: dict[str, str]
+    figures: dict[str, alt.TopLevelMixin]
     judged: list[Judged] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +144,9 @@ class SectionView:
     def figure(self, figure: Figure) -> Block:
         """A figure, which is kept under a file name of its own."""
         return Block(
-            file=add_figure(self.figures, self.experiment, figure), alt=figure.alt, text=_safe(figure.caption)
+            file=add_figure(self.figures, self.experiment, figure),
+            alt=figure.title,
+            text=_safe(figure.caption),
         )
 
     def cases(self, show: Show) -> Block:
@@ -144,9 +156,7 @@ class SectionView:
         methods = [case.method for case in self.section.cases]
         rows = []
         for case in sorted(self.section.cases, key=lambda case: methods.index(case.method)):
-            row = [
-                MISSING if case.error and column.is_measured else column.cell(case) for column in columns
-            ]
+            row = [MISSING if case.error and column.is_measured else column.cell(case) for column in columns]
             if case.error:
                 row[first] = failure(case)
             rows.append(row)
@@ -172,7 +182,12 @@ class SectionView:
         if spec == "prototypes":
             return [Column(level, _prototypes(level)) for level in LEVELS]
         if spec == "seconds":
-            return [Column(head, lambda case: quantity(case.seconds and case.seconds.fit + case.seconds.predict))]
+            return [
+                Column(
+                    head,
+                    lambda case: quantity(case.seconds.fit + case.seconds.predict if case.seconds else None),
+                )
+            ]
         if spec == "paper parameters":
             found = published_parameters
             return [Column(head, lambda case: count(found(case.method, case.backbone)), is_measured=False)]
@@ -214,7 +229,10 @@ def matrices_blocks(view: SectionView) -> Iterator[Block]:
         if case.error:
             yield Block(heading=_safe(case.name), text=failure(case))
             continue
-        ours, paper = view.section.result(case).mean_matrix(), paper_matrix(view.experiment, view.section, case)
+        ours, paper = (
+            view.section.result(case).mean_matrix(),
+            paper_matrix(view.experiment, view.section, case),
+        )
         heads, rows = ["after task"], []
         for task in range(len(ours)):
             heads += [f"task {task + 1}", *(_PAPER_HEADS if paper else ())]
@@ -265,7 +283,7 @@ def ablation_steps(confs: Sequence[str]) -> list[tuple[str, str]]:
 def paired_difference(before: Summary | None, after: Summary | None) -> str:
     """After − before, seed by seed: mean ± standard error, which one seed does not have."""
     steps = difference(after, before)
-    mean = decimal(steps and steps.mean, signed=True)
+    mean = decimal(steps.mean if steps else None, signed=True)
     return f"{mean} ± {decimal(standard_error(steps))}" if steps and len(steps.values) > 1 else mean
 
 
@@ -379,20 +397,20 @@ def _prototypes(level: str) -> Callable[[CaseResult], str]:
     return lambda case: count((case.prototypes or {}).get(level))
 
 
-def add_figure(files: dict[str, str], page: str, figure: Figure) -> str:
+def add_figure(files: dict[str, alt.TopLevelMixin], page: str, figure: Figure) -> str:
     """Keep a figure under a file name that no other has; returns the name."""
     own = re.sub(r"[^a-z0-9._-]+", "-", figure.stem.lower()).strip("-.") or "graph"
     file, number = f"{page}-{own}.svg", 1
     while file in files:
         number += 1
         file = f"{page}-{own}-{number}.svg"
-    files[file] = figure.svg
+    files[file] = figure.chart
     return file
 
 
 def render_page(content: Content) -> Page:
     """Make the page of an experiment from its JSON."""
-    name, figures = content.experiment, dict[str, str]()
+    name, figures = content.experiment, dict[str, alt.TopLevelMixin]()
     experiment = EXPERIMENTS[name]
     views = [SectionView(name, section, figures) for section in content.sections]
     sections = [(view.section, list(view.blocks())) for view in views]
@@ -563,9 +581,8 @@ def prose(text: str, indent: str = "") -> str:
     """Wrap a paragraph so that no line starts like a list, a heading or a quotation.
 
     Example:
-        >>> print(prose("word " * 23 + "- 1"))
-        word word word word word word word word word word word word word word word word word word word word word word
-        word - 1
+        >>> [len(line) for line in prose("word " * 23 + "- 1").splitlines()]
+        [109, 8]
     """
     joined = re.sub(r" (?=(?:[-+*=#>]+|\\[*>]|\d+[.)])(?:\s|$))", "\0", " ".join(text.split()))
     lines = textwrap.wrap(
@@ -613,7 +630,7 @@ def _environment() -> jinja2.Environment:
         autoescape=False,  # noqa: S701  (Markdown; names from data go through plain_markdown)
     )
     environment.filters |= {
-        **{"md": plain_markdown, "esc": esc, "prose": prose, "bullet": bullet, "code": code},
+        **{"md": plain_markdown, "esc": escape, "prose": prose, "bullet": bullet, "code": code},
         **{"listed": listed, "plural": plural, "verdict": verdict_words, "rules": _rules},
     }
     return environment

@@ -1,8 +1,8 @@
 """The rules of ``claims.yaml``: what the results on a data set mean for a claim of the paper.
 
-A rule takes a section and the arguments of the claim. It returns ``None`` if the results lack the numbers. Cases
-of a section were run with the same seeds, so that two of them are compared seed by seed: a difference is the
-mean of the differences of the pairs, and its standard error theirs.
+A rule takes a section and the arguments of the claim. It returns ``None`` if the results lack the numbers.
+Cases of a section were run with the same seeds, so two of them are compared seed by seed: a difference is
+the mean of the differences of the pairs, and its standard error theirs.
 """
 
 from __future__ import annotations
@@ -227,8 +227,8 @@ def extractors_govern(section: Section) -> Finding | None:
         texts.append(
             f"{METRICS[metric].label}: {decimal(100 * by_extractors, 0)} % of its variance over the grid is "
             f"explained by the number of extractors, {decimal(100 * by_dim, 0)} % by the dimension; "
-            f"{spread(fewest, signed=signed)} with {_extractors(ends[0])}, {spread(most, signed=signed)} with "
-            f"{_extractors(ends[-1])}."
+            f"{spread(fewest, signed=signed)} with {_extractors(ends[0])}, "
+            f"{spread(most, signed=signed)} with {_extractors(ends[-1])}."
         )
         if metric == "am":
             holds = by_extractors > by_dim and most.mean > fewest.mean
@@ -367,11 +367,7 @@ def keeps_less(section: Section, baselines: list[str], backbones: list[str]) -> 
     ours = section.find(method="hpn")
     cases = _cases(section, baselines, backbones)
     stored, parameters = (
-        {
-            label: value
-            for label, case in cases.items()
-            if case and (value := getattr(case, name)) is not None
-        }
+        {label: value for label, case in cases.items() if case and (value := getattr(case, name)) is not None}
         for name in ("stored", "parameters")
     )
     if not stored or ours is None or ours.stored is None:

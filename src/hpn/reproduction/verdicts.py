@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's, the reasons for differences (``notes.yaml``), and its claims (``claims.yaml``)."""
+"""Our numbers beside the paper's, reasons for differences (``notes.yaml``), and claims (``claims.yaml``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from hpn.experiment.published import Cell, published_ablation, published_cell, published_matrix
 from hpn.experiment.run.result import Rows
@@ -195,7 +195,7 @@ class Note(Entry):
 
     experiment: Annotated[list[ExperimentName], BeforeValidator(_listed)]
     dataset: Annotated[list[str], BeforeValidator(_listed)] | None = None
-    case: dict[str, Any] = {}
+    case: dict[str, Any] = Field(default_factory=dict)
     metric: str | None = None
     verdict: Literal["better", "worse"] | None = None
     text: Line
@@ -248,7 +248,7 @@ class Claim(Entry):
     experiment: ExperimentName
     criterion: Line
     rule: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
     by_preset: bool = True
     remark: Line | None = None
 
