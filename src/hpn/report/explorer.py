@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from hpn.experiment.exploration import Exploration
 from hpn.report.page import frame_page
+
+if TYPE_CHECKING:
+    from hpn.experiment.exploration import Exploration
 
 
 @cache
