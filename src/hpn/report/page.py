@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import jinja2
 
 from hpn.errors import DataError, HPNError
 from hpn.experiment.compare.result import Comparison
-from hpn.experiment.exploration import Exploration
 from hpn.experiment.run.folder import write_atomic
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
@@ -62,6 +61,9 @@ from hpn.report.wording import (
     setting,
     terms,
 )
+
+if TYPE_CHECKING:
+    from hpn.experiment.exploration import Exploration
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from hpn.errors import DataError
 from hpn.experiment.compare.result import FILE_NAME, Comparison, load_comparison
-from hpn.experiment.exploration import Exploration
 from hpn.experiment.run.folder import CONFIG, EXPLORER, RESULT, VIEWS
 from hpn.experiment.run.result import RunResult, View, Views, load_result, parse_result, read_object
 from hpn.metrics import METRICS, Metric, Summary, summarize
 from hpn.report.variants import variant_names
+
+if TYPE_CHECKING:
+    from hpn.experiment.exploration import Exploration
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,8 @@ def load_run(path: Path) -> Run:
     explored = file.parent / f"seed-{views.seeds[0]}" / EXPLORER
     if not explored.exists():
         return Run(result, views)
+    from hpn.experiment.exploration import Exploration  # which needs PyTorch
+
     return Run(result, views, parse_result(Exploration, read_object(explored), explored))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from hpn.experiment.compare.result import Comparison
-from hpn.experiment.exploration import Exploration
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
 from hpn.report.format import plural
 from hpn.report.results import Run, shown_metrics, step_noun
+
+if TYPE_CHECKING:
+    from hpn.experiment.exploration import Exploration
 
 UNITS = {"%": "per cent"}
 SCENARIOS = {"task": "task-incremental", "class": "class-incremental"}

@@ -278,7 +278,7 @@ async function explore(root) {
     get(".ex-circle").append(picture);
     const founded = (one) => (one.founded === null ? "unknown" : String(one.founded + 1));
     const rows = data.prototypes.map((one) => [signed(one.position), `${signed(one.angle)}°`, says(one.angle), String(one.nodes), String(one.classes), founded(one)]);
-    get(".ex-table").append(table(["prototype", "angle", "says", "nodes", "classes", "founded in step"], rows));
+    get(".ex-table").append(table(["prototype", "angle", "says", "nodes", "classes", "step"], rows));
   }
 
   function buildLegend() {
