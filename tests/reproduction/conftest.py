@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree
 
+import altair as alt
 import pytest
 
 from hpn.metrics import METRICS, Measured, summarize
+from hpn.report.figures import chart_spec
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.reproduction.page_parts import Page
 
 Content = dict[str, Any]
 LEVELS = ("atomic", "node", "class")
@@ -156,6 +156,21 @@ def fail_case(section: Content, number: int) -> None:
     section["cases"][number] |= FAILED
 
 
+def plotted_rows(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
+    """Everything that a chart plots, in order; data that layers share once."""
+    found: list[dict[str, Any]] = []
+
+    def walk(part: Any) -> None:
+        if isinstance(part, dict):
+            values = part.get("data", {}).get("values", []) if isinstance(part.get("data"), dict) else []
+            found.extend(row for row in values if row not in found)
+        for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            walk(child)
+
+    walk(chart_spec(chart))
+    return found
+
+
 @pytest.fixture(params=list(EXPERIMENTS))
 def experiment(request: pytest.FixtureRequest) -> str:
     """Each experiment in turn."""
@@ -188,27 +203,11 @@ def tables_of() -> Callable[[str], list[list[list[str]]]]:
 
 
 @pytest.fixture
+def plotted() -> Callable[[alt.TopLevelMixin], list[dict[str, Any]]]:
+    return plotted_rows
+
+
+@pytest.fixture
 def hostile() -> str:
     """A name that would break tables, links and markup."""
     return HOSTILE
-
-
-@pytest.fixture
-def abouts() -> dict[str, dict[str, str]]:
-    return {name: found.words() for name, found in EXPERIMENTS.items()}
-
-
-@pytest.fixture
-def check_figures() -> Callable[[Page], None]:
-    """Every figure that a page shows exists, is well-formed, and says what is to be seen."""
-
-    def check(page: Page) -> None:
-        shown = re.findall(r"^!\[(.+)\]\(([^)\s]+\.svg)\)$", page.markdown, re.MULTILINE)
-        assert sorted(file for _, file in shown) == sorted(page.figures)
-        assert page.markdown.count("![") == len(shown)
-        for alt, file in shown:
-            assert len(alt) > 20
-            assert file.startswith(f"{page.name}-")
-            assert ElementTree.fromstring(page.figures[file]).tag == "{http://www.w3.org/2000/svg}svg"
-
-    return check

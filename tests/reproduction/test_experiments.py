@@ -1,45 +1,36 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hpn.datasets import CATALOG, Graph, load_dataset
+from hpn.datasets import CATALOG
 from hpn.errors import ConfigError
 from hpn.experiment.compare.cells import with_cell
 from hpn.experiment.run.config import resolve_config
 from hpn.learners import LEARNERS
 from hpn.learners.hpn import PaperHPN
-from hpn.reproduction.experiments import EXPERIMENTS, LARGE_GRAPH, Experiment, choose_experiments
+from hpn.reproduction.experiments import EXPERIMENTS, CaseGroup, Entry, choose_experiments, read_yaml
 
-ALL = list(EXPERIMENTS.values())
-
-
-@pytest.fixture(scope="module")
-def digits() -> Graph:
-    return load_dataset("digits")
+SMALL: Any = SimpleNamespace(num_nodes=19_999)
+LARGE: Any = SimpleNamespace(num_nodes=20_000)
 
 
 def settings(case: Any) -> Any:
     return LEARNERS["hpn"](**case.settings)
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=[*EXPERIMENTS])
-def test_every_case_can_be_run_and_no_two_are_told_apart_by_nothing(
-    experiment: Experiment, digits: Graph
-) -> None:
+def test_every_case_is_a_run_of_its_own(experiment: str) -> None:
     base, _ = resolve_config("digits", recipe=None)
-    cases = experiment.cases(digits)
-    labels = [tuple(case.label.items()) for case in cases]
-    assert len(set(labels)) == len(labels)
-    configs = {with_cell(base, case.cell, case.settings).short_hash() for case in cases}
-    assert len(configs) == len(cases), "no two cases are the same run"
-    assert {*experiment.datasets} <= {*CATALOG}
+    cases = EXPERIMENTS[experiment].cases(SMALL)
+    assert len({tuple(case.label.items()) for case in cases}) == len(cases)
+    assert len({with_cell(base, case.cell, case.settings).short_hash() for case in cases}) == len(cases)
+    assert {*EXPERIMENTS[experiment].datasets} <= {*CATALOG}
 
 
-def test_the_whole_preset_is_one_run_in_every_experiment(digits: Graph) -> None:
-    """What the paper's preset is, levels, losses, thresholds and all, runs once for all of them."""
+def test_the_whole_preset_is_one_run_in_every_experiment() -> None:
     base, _ = resolve_config("digits", recipe=None)
     whole = {
         "comparison": {"method": "hpn", "backbone": None, "preset": "paper"},
@@ -52,14 +43,14 @@ def test_the_whole_preset_is_one_run_in_every_experiment(digits: Graph) -> None:
     }
     hashes = set()
     for name, label in whole.items():
-        (case,) = (case for case in EXPERIMENTS[name].cases(digits) if case.label == label)
+        (case,) = (case for case in EXPERIMENTS[name].cases(SMALL) if case.label == label)
         assert settings(case).get_params() == PaperHPN().get_params()
         hashes.add(with_cell(base, case.cell, case.settings).short_hash())
     assert len(hashes) == 1
 
 
-def test_what_only_knows_a_case_by(digits: Graph) -> None:
-    words = {name: {case.words for case in found.cases(digits)} for name, found in EXPERIMENTS.items()}
+def test_the_words_that_select_a_case() -> None:
+    words = {name: {case.words for case in found.cases(SMALL)} for name, found in EXPERIMENTS.items()}
     assert {("ewc",), ("ncm",), ("hpn", "paper"), ("hpn", "best")} <= words["comparison"]
     assert ("hpn", "small") in words["memory"]
     assert words["visualization"] == {("hpn", "paper"), ("hpn", "best")}
@@ -67,47 +58,61 @@ def test_what_only_knows_a_case_by(digits: Graph) -> None:
         assert words[name] == {("hpn", "paper")}
 
 
-def test_what_the_ablations_leave_out(digits: Graph) -> None:
-    for case in EXPERIMENTS["ablation-levels"].cases(digits):
+def test_what_the_ablations_leave_out() -> None:
+    levels, losses = (EXPERIMENTS[f"ablation-{part}"].cases(SMALL) for part in ("levels", "losses"))
+    for case in levels:
         assert settings(case).levels == case.label["levels"]
         assert {**settings(case).get_params(), "levels": "ANC"} == PaperHPN().get_params()
-    for case in EXPERIMENTS["ablation-losses"].cases(digits):
+    for case in losses:
         found = settings(case)
         assert found.use_cls
-        assert (found.alpha > 0) == ("div" in case.label["losses"])
-        assert (found.beta > 0) == ("dis" in case.label["losses"])
+        assert (found.alpha > 0, found.beta > 0) == tuple(t in case.label["losses"] for t in ("div", "dis"))
         assert {**found.get_params(), "alpha": 1.0, "beta": 1.0} == PaperHPN().get_params()
 
 
-def test_the_sweeps_are_the_papers(digits: Graph) -> None:
-    swept = [settings(case).threshold_atomic for case in EXPERIMENTS["sensitivity-threshold"].cases(digits)]
-    assert swept == [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
-    pairs = [
-        (settings(case).alpha, settings(case).beta)
-        for case in EXPERIMENTS["sensitivity-losses"].cases(digits)
-    ]
+def test_the_sweeps_are_the_papers() -> None:
+    thresholds, weights, sizes = (
+        [settings(case) for case in EXPERIMENTS[f"sensitivity-{name}"].cases(SMALL)]
+        for name in ("threshold", "losses", "extractors")
+    )
+    assert [one.threshold_atomic for one in thresholds] == [0.01, *(round(0.05 * k, 2) for k in range(1, 9))]
     powers = [10.0**k for k in range(-4, 4)]
-    assert sorted(beta for alpha, beta in pairs if alpha == 1) == pytest.approx(powers)
-    assert sorted(alpha for alpha, beta in pairs if beta == 1) == pytest.approx(powers)
+    assert sorted(one.beta for one in weights if one.alpha == 1) == pytest.approx(powers)
+    assert sorted(one.alpha for one in weights if one.beta == 1) == pytest.approx(powers)
+    assert {(one.num_extractors, one.dim) for one in sizes} == {
+        (num, dim) for num in (1, 2, 4, 8, 22) for dim in (2, 4, 8, 16)
+    }
 
 
-def test_large_graphs_have_the_papers_settings_for_them(digits: Graph) -> None:
-    large = replace(digits, name="large")
-    object.__setattr__(large, "x", digits.x.repeat(LARGE_GRAPH // digits.num_nodes + 1, 1))
-    assert large.num_nodes >= LARGE_GRAPH
-    for case in EXPERIMENTS["ablation-levels"].cases(large):
-        assert settings(case).drawn == "1"
-    (small,) = (case for case in EXPERIMENTS["memory"].cases(large) if case.label["preset"] == "small")
-    assert (settings(small).dim, settings(small).drawn) == (2, "1")
+@pytest.mark.parametrize(("graph", "large"), [(SMALL, {}), (LARGE, {"drawn": "1", "batch_size": 1000})])
+def test_large_graphs_have_the_papers_settings_for_them(graph: Any, large: dict[str, Any]) -> None:
+    cases = {case.label["preset"]: case for case in EXPERIMENTS["memory"].cases(graph)}
+    assert cases["paper"].settings == {"preset": "paper", **large}
+    assert cases["small"].settings == {"preset": "paper", "dim": 2, **large}
+    assert cases["best"].settings == {}
+    assert cases[None].settings == {}, "other methods have no presets"
 
 
 def test_names() -> None:
-    assert choose_experiments(["all"]) == ALL
-    assert [found.name for found in choose_experiments(["dynamics", "comparison", "dynamics"])] == [
-        "comparison",
-        "dynamics",
-    ]
-    with pytest.raises(ConfigError, match="unknown experiment 'dynamic'; did you mean 'dynamics'"):
+    assert choose_experiments(["all"]) == list(EXPERIMENTS.values())
+    chosen = choose_experiments(["dynamics", "comparison", "dynamics"])
+    assert [found.name for found in chosen] == ["comparison", "dynamics"]
+    with pytest.raises(ConfigError, match="unknown experiment 'dynamic'; did you mean 'dynamics'.* all$"):
         choose_experiments(["dynamic"])
     with pytest.raises(ConfigError, match="no experiment given"):
         choose_experiments([])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("a: [1", dict[str, int], "is not YAML: "),
+        ("- {presets: [best], grid: []}", list[CaseGroup], "entry 1.grid: Extra inputs are not permitted"),
+        ("[]", Entry, "x.yaml: Input should be a valid dictionary"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, kind: Any, said: str) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=said) as caught:
+        read_yaml(tmp_path / "x.yaml", kind)
+    assert "\n" not in str(caught.value)

@@ -9,7 +9,6 @@ from typing import TypeGuard
 
 from hpn.experiment.published import Spread
 from hpn.metrics import Metric, Summary
-from hpn.theory.memory import NO_BOUND
 
 MISSING = "–"
 
@@ -126,6 +125,8 @@ def bound_text(bound: float | None, before: str = "") -> str:
         >>> bound_text(4096, "bound "), bound_text(10**15), bound_text(10**19), bound_text(None)
         ('bound 4,096', '1.0 × 10¹⁵', 'no useful bound', 'no useful bound')
     """
+    from hpn.theory.memory import NO_BOUND  # with NumPy, which a terminal's tables do without
+
     return "no useful bound" if bound is None or bound >= NO_BOUND else f"{before}{count(bound)}"
 
 
