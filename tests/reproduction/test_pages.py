@@ -1,304 +1,322 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import asdict, replace
+from fractions import Fraction
 
 import pytest
 
 from hpn.experiment.published import published_cell, published_matrix
-from hpn.metrics import Summary
+from hpn.metrics import Summary, summarize
+from hpn.report.figures import spec_digest
 from hpn.report.format import plain_markdown
 from hpn.reproduction import pages
+from hpn.reproduction.content import Content
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.reproduction.pages import _BODIES, _REMARKS
-from hpn.reproduction.results import Content
+from hpn.reproduction.figures import Figure
+from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
+
+JUDGED = ["the paper", "Δ", "verdict"]
 
 
-def render_page(content, words):
-    return pages.render_page(Content.model_validate(content), words)
+@pytest.fixture
+def render(tables_of):
+    """Render a page, or the summary of several, and check what every page must be."""
+
+    def make(content):
+        if "experiment" in content:
+            page = pages.render_page(Content.model_validate(content))
+        else:
+            page = pages.render_summary({n: Content.model_validate(one) for n, one in content.items()})
+        text = page.markdown
+        assert re.search(r"[^\n]\n\Z", text)
+        assert not re.search(r"[ \t]$|\n\n\n|\b(None|nan|True|False)\b", text, re.MULTILINE)
+        assert text.count("<details>") == text.count("</details>")
+        outside = re.sub(r"^(`{3,})\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+        for line in outside.split("\n"):
+            assert len(line) <= 120 or line.startswith(("|", "![", "#", "<")), "prose wraps"
+        shown = re.findall(r"^!\[(.{20,})\]\(([^)\s]+\.svg)\)$", text, re.MULTILINE)
+        assert sorted(file for _, file in shown) == sorted(page.figures)
+        assert text.count("![") == len(shown)
+        assert all(file.startswith(f"{page.name}-") for file in page.figures)
+        return page, tables_of(text), outside
+
+    return make
 
 
-def about(name):
-    return EXPERIMENTS[name].words()
-
-
-def check_text(page, tables_of, check_figures):
-    """What every page must be, whatever it shows."""
-    assert page.markdown.endswith("\n")
-    assert not page.markdown.endswith("\n\n")
-    assert not re.search(r"[ \t]$", page.markdown, re.MULTILINE)
-    assert "\n\n\n" not in page.markdown
-    assert not re.search(r"\b(None|nan|True|False)\b", page.markdown)
-    assert page.markdown.count("<details>") == page.markdown.count("</details>")
-    tables_of(page.markdown)
-    check_figures(page)
-
-
-def test_every_experiment_has_a_page():
-    assert list(_BODIES) == list(EXPERIMENTS)
-    assert list(_REMARKS) == list(EXPERIMENTS)
-
-
-def test_pages_are_whole(experiment, make_content, make_section, tables_of, check_figures):
+def test_pages_are_whole(experiment, make_content, make_section, render):
     content = make_content(
-        experiment,
-        make_section(experiment, "cora"),
+        *(experiment, make_section(experiment)),
         make_section(experiment, "digits", num_tasks=5, is_paper=False),
     )
-    page = render_page(content, about(experiment))
-    check_text(page, tables_of, check_figures)
-    assert page.name == experiment
+    for section in content["sections"]:
+        for number, case in enumerate(section["cases"]):
+            case["command"] = f"hpn run {section['dataset']} --number {number}."
+    page, _, _ = render(content)
     heads = re.findall(r"^## (.+)$", page.markdown, re.MULTILINE)
-    assert heads[:2] == ["cora", "digits"]
-    assert heads[-3:] == ["What agrees, what does not and why", "What the paper says", "Run it again"] or (
-        experiment == "accuracy-matrices"
-        and heads[-2:] == ["What agrees, what does not and why", "Run it again"]
-    )
-    assert f"[{experiment}.json]({experiment}.json)" in page.markdown
-    assert f"hpn reproduce {experiment} --datasets digits --seeds 2" in page.markdown
-    assert "python 3.11.7" in page.markdown
-    for words in about(experiment).values():
-        assert plain_markdown(words) in page.markdown
-    assert page.figures
-
-
-def test_the_same_json_gives_the_same_page(experiment, make_content):
-    content = make_content(experiment)
-    first = render_page(content, about(experiment))
-    again = render_page(json.loads(json.dumps(content, default=asdict)), about(experiment))
-    assert again == first
-    assert list(again.figures) == list(first.figures)
-
-
-def test_every_case_has_its_command(experiment, make_content):
-    content = make_content(experiment)
-    for number, case in enumerate(content["sections"][0]["cases"]):
-        case["command"] = f"hpn run cora --number {number}."
-    page = render_page(content, about(experiment))
+    assert (page.name, heads[:2], heads[-1]) == (experiment, ["cora", "digits"], "Run it again")
+    assert "What agrees, what does not, and why" in heads
+    assert ("Claims of the paper" in heads) == (experiment != "accuracy-matrices")
+    joined = " ".join(page.markdown.split())
+    for words in EXPERIMENTS[experiment].words().values():
+        assert plain_markdown(words) in joined
+    for text in (f"[{experiment}.json]({experiment}.json)", "python 3.11.7", "--datasets digits --seeds 2"):
+        assert text in page.markdown
     folded = page.markdown.partition("<details>")[2]
-    for number in range(len(content["sections"][0]["cases"])):
-        assert f"hpn run cora --number {number}.\n" in folded
+    for section in content["sections"]:
+        assert all(f"{case['command']}\n" in folded for case in section["cases"])
+    assert page.figures
+    again, _, _ = render(json.loads(json.dumps(content, default=asdict)))
+    assert again.markdown == page.markdown
+    drawn = [{name: spec_digest(chart) for name, chart in one.figures.items()} for one in (page, again)]
+    assert drawn[0] == drawn[1]
 
 
-def test_one_seed(experiment, make_content, tables_of, check_figures):
-    page = render_page(make_content(experiment, num_seeds=1), about(experiment))
-    check_text(page, tables_of, check_figures)
+@pytest.mark.parametrize(
+    "options",
+    [{"num_seeds": 1}, {"num_tasks": 1, "is_paper": False}, {"dataset": "ogbn-products", "num_tasks": 23}],
+)
+def test_one_seed_one_task_and_long_streams(experiment, options, make_content, render):
+    page, _, _ = render(make_content(experiment, **options))
+    assert ("seeds 0.\n" in page.markdown) == ("num_seeds" in options)
 
 
-def test_one_task(experiment, make_content, tables_of, check_figures):
-    page = render_page(make_content(experiment, num_tasks=1, is_paper=False), about(experiment))
-    check_text(page, tables_of, check_figures)
-
-
-def test_a_long_stream(experiment, make_content, tables_of, check_figures):
-    page = render_page(make_content(experiment, dataset="ogbn-products", num_tasks=23), about(experiment))
-    check_text(page, tables_of, check_figures)
-
-
-def test_some_cases_failed(experiment, make_content, fail, tables_of, check_figures):
+@pytest.mark.parametrize("failed", [slice(1), slice(None)])
+def test_failed_cases(experiment, failed, make_content, fail, render):
     content = make_content(experiment)
-    fail(content["sections"][0], 0)
-    page = render_page(content, about(experiment))
-    check_text(page, tables_of, check_figures)
-    assert r"failed: out of \| memory \<b\>" in page.markdown
-
-
-def test_all_cases_failed(experiment, make_content, fail, tables_of, check_figures):
-    content = make_content(experiment)
-    for number in range(len(content["sections"][0]["cases"])):
+    cases = content["sections"][0]["cases"]
+    for number in range(len(cases))[failed]:
         fail(content["sections"][0], number)
-    page = render_page(content, about(experiment))
-    check_text(page, tables_of, check_figures)
-    assert page.markdown.count("failed: ") >= len(content["sections"][0]["cases"])
+    page, _, _ = render(content)
+    assert page.markdown.count(r"failed: out of \| memory \<b\>") >= len(cases[failed])
 
 
-def test_cases_are_missing(experiment, make_content, tables_of, check_figures):
-    content = make_content(experiment)
-    del content["sections"][0]["cases"][1:]
-    check_text(render_page(content, about(experiment)), tables_of, check_figures)
-    content["sections"][0]["cases"].clear()
-    page = render_page(content, about(experiment))
-    check_text(page, tables_of, check_figures)
-    assert "Nothing was run." in page.markdown
-
-
-def test_nothing_was_run(experiment, tables_of, check_figures):
-    page = render_page({"schema": 1, "experiment": experiment, "sections": []}, about(experiment))
-    check_text(page, tables_of, check_figures)
-    assert "Nothing was run here." in page.markdown
-
-
-def test_numbers_that_old_runs_lack(experiment, make_content, tables_of, check_figures):
+def test_what_is_missing(experiment, make_content, render):
     content = make_content(experiment)
     for case in content["sections"][0]["cases"]:
         case.update(dict.fromkeys(("growth", "bounds", "parameter_bound", "stored", "views", "separation")))
-    check_text(render_page(content, about(experiment)), tables_of, check_figures)
+    render(content)
+    del content["sections"][0]["cases"][1:]
+    render(content)
+    content["sections"][0]["cases"].clear()
+    assert "\nNothing was run.\n" in render(content)[0].markdown
+    content["sections"].clear()
+    assert "Nothing was run here." in render(content)[0].markdown
 
 
-def test_hostile_names(experiment, make_content, make_section, hostile, tables_of, check_figures):
-    sections = [make_section(experiment, name, is_paper=False) for name in (hostile, hostile + "!")]
+def test_hostile_names(experiment, make_content, make_section, hostile, render):
+    sections = [make_section(experiment, hostile + end, is_paper=False) for end in ("", "!", "\udcff")]
     for section in sections:
-        section["classes"] = dict.fromkeys(section["classes"], hostile)
-        section["versions"] = {hostile: hostile}
+        section |= {"classes": dict.fromkeys(section["classes"], hostile), "versions": {hostile: hostile}}
         section["command"] = f"hpn reproduce '```\n{hostile}'"
         for case in section["cases"]:
             case["command"] = f"hpn run '{hostile}\n```'"
-    page = render_page(make_content(experiment, *sections), about(experiment))
-    check_text(page, tables_of, check_figures)
-    outside = re.sub(r"^(`{3,})\n.*?^\1$", "", page.markdown, flags=re.MULTILINE | re.DOTALL)
-    assert not re.search(r"(?<!\\)<(?!/?(details|summary)>)", outside), "markup of a name"
-    for found in re.findall(r"<summary>(.*)</summary>", outside):
-        assert "<b>" not in found
-    text = re.sub(r"^<summary>.*</summary>$", "", outside, flags=re.MULTILINE)  # markup, where ] is no link
-    assert "](y)" not in text.replace(r"\](y)", ""), "a link of a name"
+    contents = make_content(experiment, *sections)
+    for page, _, outside in (render(contents), render({experiment: contents})):
+        page.markdown.encode()
+        assert not re.search(r"(?<!\\)<(?!/?(details|summary)>)", outside), "markup of a name"
+        assert all("<b>" not in found for found in re.findall(r"<summary>(.*)</summary>", outside))
+        text = re.sub(r"^<summary>.*</summary>$", "", outside, flags=re.MULTILINE)
+        assert "](y)" not in text.replace(r"\](y)", ""), "a link of a name"
 
 
-def test_a_lone_surrogate_can_be_written(make_content):
-    content = make_content("dynamics", dataset="my\udcff graph", is_paper=False)
-    content["sections"][0]["command"] = "hpn reproduce 'my\udcff graph'"
-    page = render_page(content, about("dynamics"))
-    page.markdown.encode()
-    for svg in page.figures.values():
-        svg.encode()
+def test_figures_never_share_a_name():
+    files = {}
+    for stem in ("a b", "a-b", "A|b", "../a b", "漢字"):
+        pages.add_figure(files, "x", Figure(stem, stem, "", ""))
+    assert [*files] == ["x-a-b.svg", "x-a-b-2.svg", "x-a-b-3.svg", "x-a-b-4.svg", "x-graph.svg"]
 
 
-def test_the_paper_beside_ours(make_content, tables_of):
+def test_comparison(make_content, fail, render):
     content = make_content("comparison")
-    first, *_, last = content["sections"][0]["cases"][0:1], content["sections"][0]["cases"][26]
-    paper = published_cell("cora", "finetune", "gcn")
-    first[0]["am"] = Summary(paper.am.mean + 2 * paper.am.std, 0.5, [0.0, 1.0])
-    first[0]["fm"] = Summary(paper.fm.mean - 2.1 * paper.fm.std, 0.5, [0.0, 1.0])
-    (table,) = tables_of(render_page(content, about("comparison")).markdown)
-    judged = ["the paper", "Δ", "verdict"]
-    costs = ["ARS (%)", "stored (numbers)", "seconds (a seed)"]
-    assert table[0] == ["method", "AM (%)", *judged, "FM (points)", *judged, *costs]
+    first, paper = content["sections"][0]["cases"][0], published_cell("cora", "finetune", "gcn")
+    first["am"] = Summary(paper.am.mean + 2 * paper.am.std, 0.5, [0.0, 1.0])
+    first["fm"] = Summary(paper.fm.mean - 2.1 * paper.fm.std, 0.5, [0.0, 1.0])
+    fail(content["sections"][0], 3)
+    _, (table,), _ = render(content)
+    costs = ["ARS (%)", "stored (numbers)", "seconds (per seed)"]
+    assert table[0] == ["method", "AM (%)", *JUDGED, "FM (points)", *JUDGED, *costs]
     assert table[1][:9] == [
         *("finetune · gcn", "67.3 ± 0.5", "63.5 ± 1.9", "+3.8", "within 2 sd"),
         *("−43.1 ± 0.5", "−42.3 ± 0.4", "−0.8", "worse"),
     ]
     assert table[1][10:] == ["98,765", "12.8"]
-    names = [row[0] for row in table]
-    assert names.index("hpn (best)") == names.index("hpn (paper)") + 1
-    joint = table[names.index("joint · gcn")]
-    assert joint[5:10] == ["–"] * 5
-    assert last["method"] == "probe"
-    assert table[names.index("probe")][2:5] == ["–"] * 3
+    assert table[4][1:9] == [
+        *(r"failed: out of \| memory \<b\>", "63.1 ± 1.2", "–", "–", "–", "−42.7 ± 1.6", "–", "–"),
+    ]
+    rows = {row[0]: row for row in table}
+    assert [*rows].index("hpn (best)") == [*rows].index("hpn (paper)") + 1
+    assert rows["joint · gcn"][5:10] == ["–"] * 5
+    assert rows["probe"][2:5] == ["–"] * 3
 
 
-def test_the_best_that_does_not_see_the_past_is_bold(make_content, tables_of):
+def test_the_best_that_does_not_see_the_past_is_bold(make_content, render):
     content = make_content("comparison", is_paper=False)
     for case in content["sections"][0]["cases"]:
         case["am"] = replace(case["am"], mean={"joint": 99.0, "ridge": 98.0}.get(case["method"], 50.0))
-    (table,) = tables_of(render_page(content, about("comparison")).markdown)
+    page, (table,), _ = render(content)
     assert [row[0] for row in table if "**" in row[1]] == ["ridge"]
     assert "the paper" not in table[0]
+    assert "it has no numbers for them" in page.markdown
 
 
-def test_a_failed_case_keeps_the_papers_number(make_content, fail, tables_of):
-    content = make_content("comparison")
-    fail(content["sections"][0], 3)
-    page = render_page(content, about("comparison"))
-    (table,) = tables_of(page.markdown)
-    assert table[4][:5] == ["ewc · gcn", r"failed: out of \| memory \<b\>", "63.1 ± 1.2", "–", "–"]
-    assert table[4][5:9] == ["–", "−42.7 ± 1.6", "–", "–"]
-
-
-def test_matrices_are_in_our_orientation(make_content, tables_of):
+def test_matrices(make_content, render):
     content = make_content("accuracy-matrices")
-    case = content["sections"][0]["cases"][0]
     paper = published_matrix("cora", "finetune", "gat")
-    case["matrices"] = [[[value + sign for value in row] for row in paper] for sign in (-1.0, 1.0)]
-    case["matrices"][0][2][0] += 10
-    case["matrices"][1][2][0] += 10
-    tables = tables_of(render_page(content, about("accuracy-matrices")).markdown)
-    assert tables[0][0] == ["method", "AM (%)", "FM (points)", "ARS (%)"]
-    table = tables[1]
-    assert table[0][:5] == ["after task", "task 1", "the paper", "Δ", "verdict"]
+    found = [[[value + sign for value in row] for row in paper] for sign in (-1.0, 1.0)]
+    for matrix in found:
+        matrix[2][0] += 10
+    content["sections"][0]["cases"][0]["matrices"] = found
+    table = render(content)[1][1]
+    assert table[0][:5] == ["after task", "task 1", *JUDGED]
     assert table[1] == ["1", "94.1 ± 1.4", "94.12", "0.0", "within 2 sd", *[""] * 8]
     assert table[3][:5] == ["3", "81.5 ± 1.4", "71.49", "+10.0", "better"]
-    assert table[3][9:] == ["94.4 ± 1.4", "94.44", "0.0", "within 2 sd"]
-
-
-def test_matrices_of_one_seed_are_not_judged(make_content, tables_of):
-    page = render_page(make_content("accuracy-matrices", num_seeds=1), about("accuracy-matrices"))
-    table = tables_of(page.markdown)[1]
-    assert table[1][2:5] == ["94.12", "–", "–"]
+    page, tables, _ = render(make_content("accuracy-matrices", num_seeds=1))
+    assert tables[1][1][2:5] == ["94.12", "–", "–"]
     assert "No number here can be judged" in page.markdown
 
 
-def test_reasons_stand_beside_what_they_explain(make_content):
+def test_ablation(make_content, fail, render):
+    content = make_content("ablation-levels")
+    cases = content["sections"][0]["cases"]
+    for case, values in zip(cases, ([90.0, 80.0], [91.0, 83.0], [92.0, 83.0]), strict=True):
+        case["am"] = summarize(values)
+    page, (am, _, steps), _ = render(content)
+    assert am[:2] == [["AM", "ours", *JUDGED], ["A", "85.0 ± 7.1", "89.2 ± 1.3", "−4.2", "worse"]]
+    assert [row[0] for row in steps[1:]] == ["A → AN", "AN → ANC", "A → ANC"]
+    assert [row[1] for row in steps[1:]] == ["+2.0 ± 1.0", "+0.5 ± 0.5", "+2.5 ± 0.5"], "paired by seed"
+    assert [row[3] for row in steps[1:]] == ["+2.5", "+2.0", "+4.5"], "the paper's own means"
+    counts = re.search(r"Of 6 numbers .* (\d+) are .*\s(\d+) are better and (\d+) worse\.", page.markdown)
+    assert sum(map(int, counts.groups())) == 6
+    fail(content["sections"][0], 1)
+    _, (am, _, steps), _ = render(content)
+    assert am[2][2:] == ["91.7 ± 1.1", "–", "–"]
+    assert [row[1] == "–" for row in steps[1:]] == [True, True, False]
+    _, (*_, steps), _ = render(make_content("ablation-losses", is_paper=False))
+    assert steps[0] == ["step", "AM, ours", "FM, ours"]
+    assert {row[0] for row in steps[1:]} == {
+        *("cls → cls+div", "cls → cls+dis", "cls → cls+div+dis"),
+        *("cls+div → cls+div+dis", "cls+dis → cls+div+dis"),
+    }
+
+
+def test_paired_difference():
+    before, after = summarize([1.0, 2.0, 3.0]), summarize([2.0, 2.0, 5.0])
+    assert pages.paired_difference(before, after) == f"+1.0 ± {1 / math.sqrt(3):.1f}"
+    assert pages.paired_difference(summarize([1.0]), summarize([0.0])) == "−1.0"
+    assert pages.paired_difference(before, summarize([1.0])) == pages.paired_difference(None, after) == "–"
+
+
+@pytest.mark.parametrize(("num_tasks", "shown"), [(2, [2]), (5, [2, 3, 5]), (20, [2, 11, 20]), (1, [])])
+def test_dynamics(num_tasks, shown, make_content, render):
+    content = make_content("dynamics", num_tasks=num_tasks)
+    first = content["sections"][0]["cases"][0]
+    first["matrices"] = [[[80.0] * after for after in range(1, num_tasks + 1)]] * 2
+    _, (table,), _ = render(content)
+    assert table[0][1:-2] == [f"ARS after task {task} (%)" for task in shown]
+    assert table[1][1:-2] == ["100.0 ± 0.0"] * len(shown)
+
+
+def test_sweep_and_separation(make_content, fail, render):
+    content = make_content("sensitivity-threshold")
+    fail(content["sections"][0], 2)
+    _, (table,), _ = render(content)
+    assert table[0] == [r"t\_A", "AM (%)", "FM (points)", "atomic", "node", "class", "parameters"]
+    assert [row[0] for row in table[1:4]] == ["0.01", "0.05", "0.1"]
+    assert (table[1][3:], table[3][2:]) == (["4", "8", "12", "1,234"], ["–"] * 5)
+    content = make_content("visualization")
+    del content["sections"][0]["cases"][1]["separation"][2]
+    _, (table,), _ = render(content)
+    assert table[0][3:5] == ["within a task (%)", "hpn (best) silhouette"]
+    assert table[1] == ["1", *["0.51 ± 0.01", "90.5 ± 0.7", "97.5 ± 0.7"] * 2]
+    assert table[3][4:] == ["–"] * 3
+
+
+def test_memory(make_content, render):
+    content = make_content("memory")
+    small = next(case for case in content["sections"][0]["cases"] if case["case"]["preset"] == "small")
+    small["growth"][1]["most_prototypes"]["atomic"] = 30
+    page, (amounts, bounds), _ = render(content)
+    assert amounts[1] == ["finetune · gcn", "1,234", "98,765", "2,336"]
+    assert [row[1:] for row in bounds if row[0] == "hpn (small)"] == [
+        ["atomic", "4", "30", "40", "75.0"],
+        ["node", "8", "8", "1,000,000,000", "under 0.01"],
+        ["class", "12", "12", "no useful bound", "under 0.01"],
+        ["parameters", "1,200", "1,200", "5,000", "24.0"],
+    ]
+    joined = " ".join(page.markdown.split())
+    assert "bound that was reached: 75.0 % (hpn (small), atomic, after task 2)." in joined
+    assert "on ogbn-products: 4,908 parameters at the end, under a bound of 6,163." in joined
+    assert pages.percent(Fraction(0)) == "0.00"
+
+
+def test_reasons_and_claims(make_content, render):
     content = make_content("comparison")
     for case in content["sections"][0]["cases"]:
         case["am"] = replace(case["am"], mean=99.5 if case["method"] == "ewc" else 10.0)
-    page = render_page(content, about("comparison"))
-    part = page.markdown.partition("## What agrees")[2].partition("\n## ")[0]
-    better = next(line for line in part.split("\n") if line.startswith("- **better**") and "ewc" in line)
-    assert "ewc · gcn (AM" in better
-    assert "tuned here, on validation nodes" in better
-    worse = next(line for line in part.split("\n") if line.startswith("- **worse**") and "mas" in line)
-    assert worse.endswith("The reason is not known.")
+    part = render(content)[0].markdown.partition("## What agrees")[2]
+    agrees, _, claims = part.partition("\n## Claims of the paper")
+    items = [" ".join(item.split()) for item in agrees.split("\n- ")]
+    assert any(i.startswith("**better**") and "ewc · gcn (AM" in i and "tuned here" in i for i in items)
+    assert any(i.startswith("**worse**") and i.endswith("The reason is not known.") for i in items)
+    assert re.search(r"^\*(does not hold|holds)\*: .*^Criterion: .*^- cora \(best\): ", claims, re.M | re.S)
 
 
-def test_counts_of_a_page(make_content):
-    page = render_page(make_content("ablation-levels"), about("ablation-levels"))
-    found = re.search(
-        r"Of 6 numbers .* (\d+) are within .* (\d+) are better and (\d+) worse\.", page.markdown
-    )
-    assert found
-    assert sum(map(int, found.groups())) == 6
-
-
-def test_claims_come_with_criterion_and_numbers(make_content):
-    page = render_page(make_content("ablation-levels"), about("ablation-levels"))
-    part = page.markdown.partition("## What the paper says")[2]
-    assert re.search(r"^\*holds\*: AM rises when node-level", part, re.MULTILINE)
-    assert re.search(r"^Criterion: ", part, re.MULTILINE)
-    assert re.search(r"^- cora: \*holds\*\. AM: A ", part, re.MULTILINE)
-    page = render_page(make_content("comparison"), about("comparison"))
-    part = page.markdown.partition("## What the paper says")[2]
-    assert re.search(r"^- cora \(best\): ", part, re.MULTILINE), "other presets are told as well"
-
-
-def test_ablations_are_of_the_preset_paper(make_content):
-    said = {
-        "ablation-levels": "with `best` the levels cannot change the answer, by construction",
-        "ablation-losses": "`best` is solved in closed form and has no losses to leave out",
-    }
-    for name, words in said.items():
-        page = render_page(make_content(name), about(name))
-        assert page.markdown.count("best") == page.markdown.count(words) == 1
-
-
-@pytest.mark.parametrize(
-    "name", ["dynamics", "sensitivity-extractors", "sensitivity-losses", "visualization"]
-)
-def test_pictures_of_the_paper_are_told_once(name, make_content, make_section):
-    sections = [make_section(name, dataset) for dataset in ("cora", "citeseer")]
-    page = render_page(make_content(name, *sections), about(name))
-    assert page.markdown.count("The paper shows this as a picture") == 1
-
-
-def test_seeds_and_versions_that_differ_are_told_apart(make_content, make_section):
-    sections = [make_section("dynamics", "cora"), make_section("dynamics", "citeseer", num_seeds=3)]
-    page = render_page(make_content("dynamics", *sections), about("dynamics"))
-    assert "- cora: seeds 0, 1; python" in page.markdown
-    assert "- citeseer: seeds 0, 1, 2; python" in page.markdown
-
-
-def test_rows_that_were_run_again_are_told(make_content, make_section, hostile):
-    sections = [make_section("dynamics", dataset) for dataset in ("cora", "citeseer", "digits")]
-    assert "later runs" not in render_page(make_content("dynamics", *sections), about("dynamics")).markdown
+def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile, render):
+    sections = [make_section("dynamics", name) for name in ("cora", "citeseer")]
+    sections.append(make_section("dynamics", "digits", num_seeds=3))
+    assert "later runs" not in render(make_content("dynamics", *sections))[0].markdown
     for section, version in zip(sections[:2], ("0.2.0", hostile), strict=True):
-        section["cases"][3]["again"] = {
-            "command": f"{section['command']} --only best",
-            "versions": {"hpn": version},
-        }
-    text = render_page(make_content("dynamics", *sections), about("dynamics")).markdown
-    part = text.partition("## Run it again")[2].partition("<details>")[0]
-    assert part.count("hpn reproduce dynamics --datasets cora --seeds 2\n") == 1
-    assert part.count("hpn reproduce dynamics --datasets cora --seeds 2 --only best\n") == 1
-    assert "--datasets digits --seeds 2 --only" not in part
-    assert "All with seeds 0, 1; python 3.11.7, hpn 0.1.0." in part
+        again = {"command": f"{section['command']} --only best", "versions": {"hpn": version}}
+        section["cases"][3]["again"] = again
+    part = render(make_content("dynamics", *sections))[0].markdown.partition("## Run it again")[2]
+    assert part.count("--datasets cora --seeds 2\n") == part.count("cora --seeds 2 --only best\n") == 1
+    assert "- cora, citeseer: seeds 0, 1; python 3.11.7, hpn 0.1.0.\n" in part
+    assert "- digits: seeds 0, 1, 2; python" in part
     assert "- hpn (best) on cora: hpn 0.2.0.\n" in part
     assert f"- hpn (best) on citeseer: hpn {plain_markdown(hostile)}.\n" in part
+
+
+def test_summary(make_content, make_section, render):
+    contents = {}
+    for name, experiment in EXPERIMENTS.items():
+        datasets = [dataset for dataset in experiment.datasets if dataset != "ogbn-products"]
+        contents[name] = make_content(
+            name, *(make_section(name, d, is_paper=d != "digits") for d in datasets)
+        )
+    page, (listed, counts, claims, ours, others), _ = render(contents)
+    assert "```\nhpn reproduce all --seeds 2\n```" in page.markdown
+    assert set(re.findall(r"\]\(([^)]+)\)", page.markdown)) == {f"{name}.md" for name in EXPERIMENTS}
+    judged = judge_all({name: Content.model_validate(content) for name, content in contents.items()})
+    rows = {re.match(r"\[(.+?)\]", row[0])[1]: row for row in listed[1:]}
+    assert rows["comparison"][2] == "cora, citeseer, actor, digits, ogbn-arxiv"
+    assert rows["comparison"][3:] == [str(num) for num in count_verdicts(judged["comparison"]).values()]
+    assert rows["dynamics"][3:] == ["–"] * 3
+    cells = [one for found in judged.values() for one in found]
+    numbers = {row[0]: [int(cell) for cell in row[1:]] for row in counts[1:]}
+    assert all(num == sum(parts) > 0 for num, *parts in numbers.values())
+    assert 2 * numbers["all"][0] == sum(num for num, *_ in numbers.values()) == 2 * len(cells)
+    assert len(ours) - 1 == len([one for one in cells if is_hpn(one) and one.verdict != "within"])
+    assert len(others) - 1 == len([one for one in cells if not is_hpn(one) and one.verdict == "worse"])
+    reasons = re.findall(r"^(\d+)\. ", page.markdown, re.MULTILINE)
+    assert reasons == [str(k + 1) for k in range(len(reasons))]
+    assert {n for row in [*ours, *others] for n in re.findall(r"\((\d+)\)", row[8])} == {*reasons} != set()
+    levels = next(row for row in claims if row[0].startswith("AM rises when node-level"))
+    assert "cora" in levels[2]
+    assert "best" not in "".join(levels), "other presets do not decide"
+    missing = page.markdown.partition("## What is not here")[2]
+    names = ("comparison", "dynamics", "memory")
+    assert re.findall(r"^- (.+)$", missing, re.MULTILINE) == [f"{name}: ogbn-products" for name in names]
+
+
+def test_summary_of_nothing_and_of_other_seeds(make_content, render):
+    page, tables, _ = render({})
+    assert {row[2] for row in tables[0][1:]} == {"not run"}
+    assert {row[1] for row in tables[2][1:]} == {"*not tested here*"}
+    assert page.markdown.count("\nNone.\n") == 2
+    assert "hpn reproduce all\n" in page.markdown
+    content = make_content("dynamics")
+    content["sections"][0]["seeds"] = [3, 7]
+    assert "hpn reproduce all --seed 3 --seed 7\n" in render({"dynamics": content})[0].markdown
