@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -320,7 +319,7 @@ def test_only_on_the_command_line(
             main()
         assert int(stop.value.code or 0) == code
     assert capfd.readouterr().err == (
-        "hpn: nothing asked for has the method or preset 'nmc'; did you mean 'ncm'? known: hpn, paper, ncm\n"
+        "hpn: no case has the method or preset 'nmc'; did you mean 'ncm'? known: hpn, paper, ncm\n"
     )
     assert [case["method"] for case in _section(tmp_path, "comparison")["cases"] if "again" in case] == [
         "ncm"

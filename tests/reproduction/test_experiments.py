@@ -97,7 +97,7 @@ def test_names() -> None:
     assert choose_experiments(["all"]) == list(EXPERIMENTS.values())
     chosen = choose_experiments(["dynamics", "comparison", "dynamics"])
     assert [found.name for found in chosen] == ["comparison", "dynamics"]
-    with pytest.raises(ConfigError, match="unknown experiment 'dynamic'; did you mean 'dynamics'.* all$"):
+    with pytest.raises(ConfigError, match=r"unknown experiment 'dynamic'; did you mean 'dynamics'.* all$"):
         choose_experiments(["dynamic"])
     with pytest.raises(ConfigError, match="no experiment given"):
         choose_experiments([])

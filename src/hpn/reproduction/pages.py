@@ -581,8 +581,8 @@ def prose(text: str, indent: str = "") -> str:
     """Wrap a paragraph so that no line starts like a list, a heading or a quotation.
 
     Example:
-        >>> [len(line) for line in prose("word " * 23 + "- 1").splitlines()]
-        [109, 8]
+        >>> prose("word " * 23 + "even - 1").splitlines()[1]
+        'even - 1'
     """
     joined = re.sub(r" (?=(?:[-+*=#>]+|\\[*>]|\d+[.)])(?:\s|$))", "\0", " ".join(text.split()))
     lines = textwrap.wrap(
