@@ -22,9 +22,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the names and exit")
     parser.add_argument("--work", type=Path, default=Path(".bench"), help="folder for data (%(default)s)")
     parser.add_argument("--data", type=Path, help="folder with the data sets; default HPN_DATA")
-    parser.add_argument(
-        "--page", type=Path, help="write the table here as well; other figures in it are kept"
-    )
+    parser.add_argument("--page", type=Path, help="write the table here as well; other figures in it are kept")
     words = parser.parse_args()
     if words.list:
         print(*FIGURES, sep="\n")

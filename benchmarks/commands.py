@@ -50,9 +50,7 @@ def commands(work: Path) -> Iterator[Row]:  # noqa: ARG001
             yield Row(f"{name} / import torch", ratio)
 
 
-def _over_torch(
-    commands: Mapping[str, list[str]], rounds: int, folder: Path | None = None
-) -> dict[str, float]:
+def _over_torch(commands: Mapping[str, list[str]], rounds: int, folder: Path | None = None) -> dict[str, float]:
     """Wall time of commands of the package over that of importing PyTorch."""
     words = {name: [*HPN, *rest] for name, rest in commands.items()}
     seconds = wall_seconds({"torch": TORCH, **words}, rounds, folder)

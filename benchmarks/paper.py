@@ -89,9 +89,7 @@ def authors(work: Path) -> Iterator[Row]:  # noqa: ARG001
         chosen = "".join(f" {key}={value}" for key, value in settings.items())
         tasks = "".join(f"({first},{second})" for first, second in stream.classes)
         times = f"{median(ours):.2f} s, loop {median(loops):.2f} s"
-        yield Row(
-            f"{name}{chosen}, tasks {tasks}: authors' training / ours ({times})", median(ratios), least=4
-        )
+        yield Row(f"{name}{chosen}, tasks {tasks}: authors' training / ours ({times})", median(ratios), least=4)
 
 
 def arxiv(work: Path) -> Iterator[Row]:

@@ -21,9 +21,7 @@ def write(folder: Path, graph: hpn.Graph, count: int, hidden: str | None = None)
     folder.mkdir(exist_ok=True)
     with (folder / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ["id", "label", *(f"pixel {row}/{column}" for row in range(8) for column in range(8))]
-        )
+        writer.writerow(["id", "label", *(f"pixel {row}/{column}" for row in range(8) for column in range(8))])
         for node in range(count):
             word = WORDS[int(graph.y[node])]
             label = "" if node % 3 == 2 or word == hidden else word

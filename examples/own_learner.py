@@ -59,9 +59,7 @@ def main() -> None:
     """Run it on a built-in data set, once with the task given and once without."""
     with tempfile.TemporaryDirectory() as folder:
         for scenario in ("task", "class"):
-            result = hpn.run(
-                "digits", method=ClassMeans, scenario=scenario, seeds=5, out=f"{folder}/{scenario}"
-            )
+            result = hpn.run("digits", method=ClassMeans, scenario=scenario, seeds=5, out=f"{folder}/{scenario}")
             print(f"{scenario}: AM {result.am.mean:.1f} ± {result.am.std:.1f} %")
 
 

@@ -68,12 +68,7 @@ class Searched:
     search_space: ClassVar[dict[str, Any]] = {}
 
     def __init__(
-        self,
-        *,
-        backbone: str = "gcn",
-        rate: Annotated[float, Field(gt=0, le=1)] = 0.1,
-        size: int = 5,
-        seed: int = 0,
+        self, *, backbone: str = "gcn", rate: Annotated[float, Field(gt=0, le=1)] = 0.1, size: int = 5, seed: int = 0
     ) -> None: ...
 
 

@@ -38,8 +38,7 @@ def main() -> None:
     for name in sys.argv[1:] or DATASETS:
         graph = load_dataset(name)
         cells = (
-            mean(validation_am(graph, seed, epochs, lr) for seed in SEEDS)
-            for epochs, lr in product(EPOCHS, RATES)
+            mean(validation_am(graph, seed, epochs, lr) for seed in SEEDS) for epochs, lr in product(EPOCHS, RATES)
         )
         print(f"{name:10}" + "".join(f"{cell:14.2f}" for cell in cells), flush=True)
 

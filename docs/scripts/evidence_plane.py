@@ -15,15 +15,7 @@ import hpn
 
 FILE = Path(__file__).resolve().parents[1] / "images" / "evidence-plane.svg"
 WIDTH, HEIGHT, RADIUS, CENTER = 800, 440, 175, (205, 220)
-SHORT = (
-    "own features",
-    "up to 2 hops",
-    "up to 3 hops",
-    "means, own",
-    "means, 1 hop",
-    "means, 2 hops",
-    "nodes nearby",
-)
+SHORT = ("own features", "up to 2 hops", "up to 3 hops", "means, own", "means, 1 hop", "means, 2 hops", "nodes nearby")
 
 
 def at(angle: float, radius: float = RADIUS) -> tuple[float, float]:
@@ -49,9 +41,7 @@ def draw(story, plane, founded: int) -> str:
     body = [f'<circle cx="{CENTER[0]}" cy="{CENTER[1]}" r="{RADIUS}" class="ring"/>']
     for position in range(plane.size):
         x, y = at(plane.angle(position))
-        half = (
-            "lattice" if abs(math.remainder(plane.angle(position), 2 * math.pi)) < math.pi / 2 else "unused"
-        )
+        half = "lattice" if abs(math.remainder(plane.angle(position), 2 * math.pi)) < math.pi / 2 else "unused"
         body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" class="{half}"/>')
     for angle, text, anchor in (
         (0.0, "b: neutral", "start"),
@@ -73,8 +63,7 @@ def draw(story, plane, founded: int) -> str:
         body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" class="{kind}"/>')
     left, top = 480, 90
     body.append(
-        f'<text x="{left}" y="{top - 22}" class="head">'
-        f"one image of a {story.predicted}: atomic prototypes</text>"
+        f'<text x="{left}" y="{top - 22}" class="head">one image of a {story.predicted}: atomic prototypes</text>'
     )
     body.append(f'<text x="{left}" y="{top}" class="small">bank of evidence</text>')
     for column, text in ((190, "weight"), (232, f"for {story.predicted}"), (275, f"for {story.runner_up}")):
@@ -88,8 +77,7 @@ def draw(story, plane, founded: int) -> str:
     row = top + 22 * (len(story.banks) + 2)
     for text in (
         f"node level {story.node_prototype:+d}, class level {story.class_prototype:+d}: {story.membership}",
-        f"{story.predicted} {story.probability:.0%}, "
-        f"next {story.runner_up} {story.runner_up_probability:.0%}",
+        f"{story.predicted} {story.probability:.0%}, next {story.runner_up} {story.runner_up_probability:.0%}",
         f"{plane.size} candidates, so at most {plane.size} prototypes",
         f"{founded} of them serve all 10 classes",
     ):

@@ -26,9 +26,7 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
         (7.0, None, None, "", ""),
     ],
 )
-def test_a_row_is_met_or_not(
-    value: float, least: float | None, most: float | None, asked: str, verdict: str
-) -> None:
+def test_a_row_is_met_or_not(value: float, least: float | None, most: float | None, asked: str, verdict: str) -> None:
     from benchmarks.rows import Row
 
     assert Row("x", value, least=least, most=most).cells[2:] == (asked, verdict)
@@ -47,9 +45,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return command.main()
 
 
-def test_an_unknown_figure_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_figure_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         _main(monkeypatch, "startp")
     assert "unknown figure 'startp'; known: startup" in capsys.readouterr().err

@@ -64,9 +64,7 @@ def test_one_json_object_on_standard_output(cli: Cli) -> None:
 
 
 def test_quiet_is_quiet_and_the_table_is_printed(cli: Cli) -> None:
-    code, out, err = cli(
-        "run", *SMALL, "--method", "finetune", "--backbone", "gin", "--set", "epochs=3", "--quiet"
-    )
+    code, out, err = cli("run", *SMALL, "--method", "finetune", "--backbone", "gin", "--set", "epochs=3", "--quiet")
     assert (code, err) == (0, "")
     for word in ("finetune gin on synthetic", "AM", "FM", "ARS", "after task", "run folder: runs/"):
         assert word in out
@@ -89,9 +87,7 @@ def test_every_option_is_taken(cli: Cli) -> None:
 def test_the_commands_own_words_repeat_it(cli: Cli) -> None:
     import shlex
 
-    _, first, _ = cli(
-        "run", *SMALL, "--method", "finetune", "--set", "epochs=3", "--seed", "2", "--json", "--quiet"
-    )
+    _, first, _ = cli("run", *SMALL, "--method", "finetune", "--set", "epochs=3", "--seed", "2", "--json", "--quiet")
     result = json.loads(first)
     words = shlex.split(result["command"])[1:]
     _, second, _ = cli(*words, "--json", "--quiet", "--out", "again")
@@ -154,10 +150,7 @@ BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
         "class 2 ('2') of task 0 has 2 labelled nodes, at least 3 are needed",
     ),
     "class twice": lambda t: ([str(write_npz(t / "g.npz")), "--tasks", "0,0"], "lists class 0 twice"),
-    "class of another task": lambda t: (
-        [str(write_npz(t / "g.npz")), "--tasks", "0,1;1,2"],
-        "also in task 0",
-    ),
+    "class of another task": lambda t: ([str(write_npz(t / "g.npz")), "--tasks", "0,1;1,2"], "also in task 0"),
     "no test nodes": lambda t: (
         [str(write_npz(t / "g.npz", **dict(zip(MASKS, [FIRST, ~FIRST, FIRST & ~FIRST], strict=True))))],
         "has no test nodes",
@@ -165,10 +158,7 @@ BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
     "not an archive": lambda t: ([_text(t / "g.npz", "hello")], "is not an .npz archive"),
     "truncated": lambda t: ([_cut(write_npz(t / "g.npz"))], "cut short or damaged"),
     "pickled": lambda t: ([str(write_npz(t / "g.npz", labels=np.array([{}] * 30, dtype=object)))], "pickled"),
-    "parquet in name only": lambda t: (
-        [_text(t / "nodes.parquet", "hello", beside="edges.parquet")],
-        "nodes.parquet",
-    ),
+    "parquet in name only": lambda t: ([_text(t / "nodes.parquet", "hello", beside="edges.parquet")], "nodes.parquet"),
     "unknown data set": lambda t: (["coar"], "did you mean 'cora'"),
     "unknown method": lambda t: ([*SMALL, "--method", "prob"], "did you mean 'probe'"),
     "unknown key": lambda t: ([*SMALL, "--set", "learning_rate=1"], "hpn has no 'learning_rate'"),
@@ -179,10 +169,7 @@ BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
     "unknown edges": lambda t: ([*SMALL, "--edges", "all"], "known: within, seen"),
     "unknown scenario": lambda t: ([*SMALL, "--scenario", "tasks"], "did you mean 'task'"),
     "unknown evaluation": lambda t: ([*SMALL, "--evaluate", "group"], "did you mean 'grouped'"),
-    "evaluation without task": lambda t: (
-        [*SMALL, "--scenario", "task", "--evaluate", "global"],
-        "--scenario class",
-    ),
+    "evaluation without task": lambda t: ([*SMALL, "--scenario", "task", "--evaluate", "global"], "--scenario class"),
     "seeds and seed": lambda t: ([*SMALL, "--seeds", "2", "--seed", "1"], "not both"),
     "no seeds": lambda t: ([*SMALL, "--seeds", "0"], "at least 1"),
     "negative seed": lambda t: ([*SMALL, "--seed", "-1"], "from 0 up"),
@@ -252,10 +239,7 @@ def test_another_configuration_and_a_newer_version(cli: Cli, tmp_path: Path) -> 
     [
         (OSError(28, "No space left on device"), "no space left to write"),
         (OSError(5, "Input/output error"), "error; fix that, and run the same command again"),
-        (
-            OSError("the disk is gone; mount it and run the same command again"),
-            "is gone; mount it and run the",
-        ),
+        (OSError("the disk is gone; mount it and run the same command again"), "is gone; mount it and run the"),
     ],
 )
 def test_a_disk_that_fails_is_one_line_with_one_advice_and_code_1(
@@ -417,9 +401,7 @@ def test_compare_says_what_failed_and_ends_with_code_1(cli: Cli, tmp_path: Path)
         (("--seeds", "2", "--seed", "1"), "not both"),
     ],
 )
-def test_compare_refuses_before_it_runs(
-    cli: Cli, tmp_path: Path, words: tuple[str, ...], message: str
-) -> None:
+def test_compare_refuses_before_it_runs(cli: Cli, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     code, out, err = cli("compare", *SMALL, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
@@ -448,9 +430,7 @@ def test_version_help_and_no_command(cli: Cli) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_clean_and_the_second_run_is_refused(
-    cli: Cli, tmp_path: Path, kind: signal.Signals
-) -> None:
+def test_an_interrupt_is_clean_and_the_second_run_is_refused(cli: Cli, tmp_path: Path, kind: signal.Signals) -> None:
     words = ["run", *SMALL, "--set", "preset=paper", "--set", "epochs=100000", "--out", str(tmp_path / "run")]
     first = subprocess.Popen(
         [sys.executable, "-m", "hpn", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -543,9 +523,7 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def fake(names: list[str], **choices: Any) -> dict[str, Any]:
         calls.append({"names": names, **choices})
-        failed = (
-            [{"run": "cora hpn", "folder": "runs/x", "error": "out of memory"}] if "memory" in names else []
-        )
+        failed = [{"run": "cora hpn", "folder": "runs/x", "error": "out of memory"}] if "memory" in names else []
         counts = {"within": 3, "better": 2, "worse": 1}
         claims = [{"name": "levels", "statement": "Higher levels help.", "verdict": "does not hold"}]
         return {
@@ -558,9 +536,7 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def test_reproduce_takes_many_data_sets(cli: Cli, reproduced: list[dict[str, Any]]) -> None:
-    code, out, err = cli(
-        "reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--workers", "3"
-    )
+    code, out, err = cli("reproduce", "all", "--datasets", "cora", "my graph.npz", "--seeds", "2", "--workers", "3")
     assert (code, err) == (0, "")
     asked = reproduced[0]
     assert asked["names"] == ["all"]

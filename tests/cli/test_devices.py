@@ -12,15 +12,7 @@ import torch
 
 Cli = Callable[..., tuple[int, str, str]]
 
-SMALL = (
-    "synthetic",
-    "--set",
-    "data.num_nodes=120",
-    "--set",
-    "data.num_links=400",
-    "--set",
-    "data.num_classes=4",
-)
+SMALL = ("synthetic", "--set", "data.num_nodes=120", "--set", "data.num_links=400", "--set", "data.num_classes=4")
 COMMANDS = {
     "run": ("run", *SMALL, "--method", "ncm"),
     "compare": ("compare", *SMALL, "--methods", "ncm"),

@@ -117,9 +117,7 @@ def test_a_graph_that_grows(run: Callable[..., str], world: World, tmp_path: Pat
     assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
 
 
-def test_python_and_the_command_line_give_the_same(
-    run: Callable[..., str], world: World, tmp_path: Path
-) -> None:
+def test_python_and_the_command_line_give_the_same(run: Callable[..., str], world: World, tmp_path: Path) -> None:
     early, grown = world.write(tmp_path / "early", NUM_EARLY), world.write(tmp_path / "grown", NUM_ALL)
     run("fit", str(early), "--out", "model", "--width", WIDTH)
     model = hpn.HPNClassifier(width=int(WIDTH)).fit(hpn.load_graph(early))

@@ -148,9 +148,7 @@ def test_measuring_does_not_change_the_model(cli: Cli, tmp_path: Path) -> None:
         ({"count": 6}, "too few labels to hold any out (no class has 5 labels)"),
     ],
 )
-def test_what_cannot_be_measured_is_stated(
-    changes: dict[str, Any], why: str, cli: Cli, tmp_path: Path
-) -> None:
+def test_what_cannot_be_measured_is_stated(changes: dict[str, Any], why: str, cli: Cli, tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "graph", **changes)
     out = succeed(cli, "fit", graph, "--out", "model", "--width", "64")
     assert f"accuracy: not measured, as {'the' if 'one class' in why else 'there'}" in out
@@ -387,10 +385,7 @@ def test_wrong_arguments(cli: Cli, fitted: str) -> None:
         (("predict", "--out", "none/found.csv"), "there is no folder none"),
         (("explain", "--node", "n 99"), "there is no node with id 'n 99'"),
         (("forget",), "give --nodes FILE or --class NAME, one of them"),
-        (
-            ("forget", "--nodes", "ids.csv", "--class", "fig"),
-            "give --nodes FILE or --class NAME, one of them",
-        ),
+        (("forget", "--nodes", "ids.csv", "--class", "fig"), "give --nodes FILE or --class NAME, one of them"),
     ):
         assert message in refused(cli, words[0], "model", fitted, *words[1:])
     assert "no data set or file 'nowhere'" in refused(cli, "predict", "model", "nowhere")
@@ -430,11 +425,7 @@ def test_an_interrupted_command_leaves_the_model(words: tuple[str, ...], cli: Cl
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(hpn.__file__).parents[1])}
     with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
@@ -486,9 +477,7 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path, fitted: str)
         duckdb.sql(f"COPY (SELECT {node} AS id) TO '{tmp_path}/{name}.parquet' (FORMAT parquet)")
     found = predictions(cli, "model", fitted, "--nodes", str(tmp_path / "ids[1].parquet"))
     assert [row["id"] for row in found] == ["n 1"]
-    assert "null.parquet: row 1 has no id" in refused(
-        cli, "predict", "model", fitted, "--nodes", "null.parquet"
-    )
+    assert "null.parquet: row 1 has no id" in refused(cli, "predict", "model", fitted, "--nodes", "null.parquet")
     several = tmp_path / "several.csv"
     several.write_text("n 1\nn 2,n 3\n")
     assert "several.csv has no column id; its columns are n 1" in refused(

@@ -48,9 +48,7 @@ def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
 def test_extractors_and_features_are_counted(cli: Cli) -> None:
     plain = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1")
     assert plain["prototypes"]["atomic"] == 2 * 7
-    full = read_json(
-        cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10"
-    )
+    full = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10")
     assert full["parameters"] - plain["parameters"] == 2 * 10 * 2
 
 
@@ -86,9 +84,7 @@ def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
         (("plot", "--dim", "2", "--out", "no/such/folder.svg"), "--out"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_exit_code_2(
-    cli: Cli, words: tuple[str, ...], complaint: str
-) -> None:
+def test_a_wrong_argument_is_one_line_and_exit_code_2(cli: Cli, words: tuple[str, ...], complaint: str) -> None:
     code, out, err = cli("theory", *words)
     assert (code, out) == (2, "")
     assert complaint in err.splitlines()[-1]

@@ -41,14 +41,7 @@ CASES += [
     pytest.param("hpn", {"preset": "paper", "epochs": 3, "warmup_epochs": 1}, id="hpn-paper"),
     pytest.param(
         "hpn",
-        {
-            "preset": "paper",
-            "selection": "similarity",
-            "drawn": "1",
-            "dim": 4,
-            "epochs": 2,
-            "warmup_epochs": 0,
-        },
+        {"preset": "paper", "selection": "similarity", "drawn": "1", "dim": 4, "epochs": 2, "warmup_epochs": 0},
         id="hpn-similarity",
     ),
     pytest.param("finetune", {"epochs": 2, "backbone": "gin", "batch_size": 40}, id="finetune-gin"),

@@ -41,13 +41,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "hpn": {
         "best": {"width": 200},
         "paper": {"preset": "paper", "epochs": 12, "warmup_epochs": 8, "late_epoch": 10},
-        "means": {
-            "preset": "paper",
-            "slots": "means",
-            "epochs": 24,
-            "warmup_epochs": 5,
-            "retention": "certified",
-        },
+        "means": {"preset": "paper", "slots": "means", "epochs": 24, "warmup_epochs": 5, "retention": "certified"},
         "pairs": {"preset": "paper", "num_selected": 2, "epochs": 24, "warmup_epochs": 12, "late_epoch": 20},
     }
 }
@@ -140,9 +134,7 @@ def test_every_hyper_parameter_is_documented(name: str, choice: dict[str, Any]) 
         assert f"        {param}: " in text, f"{param} is not in the docstring"
 
 
-def test_fit_returns_self_and_leaves_tasks_as_they_are(
-    name: str, choice: dict[str, Any], stream: TaskStream
-) -> None:
+def test_fit_returns_self_and_leaves_tasks_as_they_are(name: str, choice: dict[str, Any], stream: TaskStream) -> None:
     learner = make(name, choice)
     for index in range(2):
         task = stream.step(index, with_past=learner.sees_past)
@@ -223,12 +215,7 @@ def test_same_seed_same_result(
 
 @pytest.mark.parametrize("scenario", ["task", "class"])
 def test_resume_equals_uninterrupted(
-    name: str,
-    choice: dict[str, Any],
-    graph: Graph,
-    scenario: Any,
-    tmp_path: Path,
-    fitted: Callable[..., Learner],
+    name: str, choice: dict[str, Any], graph: Graph, scenario: Any, tmp_path: Path, fitted: Callable[..., Learner]
 ) -> None:
     """Save after some step of every task, load into a new learner, go on; and again."""
     resumed = fit_interrupted(name, choice, TaskStream(graph, scenario=scenario), tmp_path)
@@ -284,9 +271,7 @@ def test_state_is_complete_and_plain(
 
 @pytest.mark.parametrize("scenario", ["task", "class"])
 @pytest.mark.parametrize("edges", ["within", "seen"])
-def test_better_than_chance(
-    name: str, choice: dict[str, Any], clear_graph: Graph, scenario: Any, edges: Any
-) -> None:
+def test_better_than_chance(name: str, choice: dict[str, Any], clear_graph: Graph, scenario: Any, edges: Any) -> None:
     """On the task just learned, where no method has an excuse; without the task, over all that was seen."""
     stream = TaskStream(clear_graph, scenario=scenario, edges=edges)
     learner = fit(make(name, choice, **ENOUGH.get(name, {})), stream)
@@ -322,9 +307,7 @@ def test_steps_with_classes_that_come_again_are_learned_or_refused(
         learner.fit_task(times.step(after, with_past=learner.sees_past))
         state = copy.deepcopy(learner.state_dict())
         row = evaluate(learner, times, after=after, mode="global", ahead=1)
-        assert min(row.accuracy[after:]) > 50, (
-            "on what was just learned, and on the next nodes before they are"
-        )
+        assert min(row.accuracy[after:]) > 50, "on what was just learned, and on the next nodes before they are"
         assert_same_state(learner.state_dict(), state)
     assert learner.classes_ == (0, 1, 2, 3)
     resumed = fit_interrupted(name, choice, times, tmp_path)
@@ -343,9 +326,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(
 
 @pytest.mark.parametrize("scenario", ["task", "class"])
 @pytest.mark.parametrize("tasks", ["0;1;2,3,4", "0,1,2;3,4"])
-def test_uneven_and_one_class_tasks(
-    name: str, choice: dict[str, Any], graph: Graph, scenario: Any, tasks: str
-) -> None:
+def test_uneven_and_one_class_tasks(name: str, choice: dict[str, Any], graph: Graph, scenario: Any, tasks: str) -> None:
     stream = TaskStream(graph, tasks=tasks, scenario=scenario)
     learner = fit(make(name, choice), stream)
     for task, classes in enumerate(stream.classes):

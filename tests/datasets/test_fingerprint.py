@@ -26,9 +26,7 @@ def by_hand(graph: Graph) -> str:
 
 @pytest.mark.parametrize("piece", [1, 7, 100, 1 << 18])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "no edges", "times"])
-def test_pieces_make_no_difference(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, piece: int, kind: str
-) -> None:
+def test_pieces_make_no_difference(graph: Graph, monkeypatch: pytest.MonkeyPatch, piece: int, kind: str) -> None:
     monkeypatch.setattr("hpn.datasets.graph._PIECE_BYTES", 16 * piece)
     monkeypatch.setattr("hpn.datasets.graph._PIECE_ENTRIES", piece)
     if kind == "sparse":

@@ -67,9 +67,7 @@ def test_data_that_is_made_in_memory_is_written(tmp_path: Path) -> None:
         ("synthetic", {"numnodes": 3}, "num_nodes"),
     ],
 )
-def test_what_cannot_be_imported_is_named(
-    tmp_path: Path, source: str, options: dict[str, Any], complaint: str
-) -> None:
+def test_what_cannot_be_imported_is_named(tmp_path: Path, source: str, options: dict[str, Any], complaint: str) -> None:
     place = tmp_path / ("there" if "exists" in complaint else "s")
     (tmp_path / "there").mkdir()
     with pytest.raises((ConfigError, DataError), match=complaint):

@@ -120,9 +120,7 @@ def test_bars_go_to_standard_error(
     assert all(word in text for word in words), text
 
 
-def test_the_bar_of_jobs_names_what_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bar_of_jobs_names_what_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     with LiveProgress() as bars:

@@ -31,9 +31,7 @@ def test_the_result_table(make_result: MakeResult, capsys: pytest.CaptureFixture
     assert "Edges within a task give the task away" in out
 
 
-def test_what_does_not_apply_is_not_shown(
-    make_result: MakeResult, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_does_not_apply_is_not_shown(make_result: MakeResult, capsys: pytest.CaptureFixture[str]) -> None:
     print_result(make_result(fm=None, ars=None, seconds=None, peak_rss_mb=None, parameters=None))
     out = capsys.readouterr().out
     assert "FM" not in out
@@ -41,9 +39,7 @@ def test_what_does_not_apply_is_not_shown(
     assert re.search(r"parameters +–", out)
 
 
-def test_many_tasks_are_cut_and_it_says_so(
-    make_result: MakeResult, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_tasks_are_cut_and_it_says_so(make_result: MakeResult, capsys: pytest.CaptureFixture[str]) -> None:
     print_result(make_result(30))
     assert "the first 12 of 30 tasks" in capsys.readouterr().out
 

@@ -47,8 +47,7 @@ def test_arrays_survive_packing(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [3, {}, {"type": "int8"}, {**pack(np.zeros(2, np.int8)), "shape": [3]}, pack(np.zeros(2, np.float32))],
+    "content", [3, {}, {"type": "int8"}, {**pack(np.zeros(2, np.int8)), "shape": [3]}, pack(np.zeros(2, np.float32))]
 )
 def test_what_is_not_a_packed_array(content: Any) -> None:
     with pytest.raises(ValueError):
@@ -145,10 +144,7 @@ def test_one_class() -> None:
 @pytest.mark.parametrize("scenario", ["task", "class"])
 def test_a_run_with_views_is_the_same_run_and_explores_its_answers(tmp_path: Path, scenario: str) -> None:
     choices = {"scenario": scenario, "evaluate": "oracle"}
-    plain, seen = (
-        quick(tmp_path / "plain", **choices),
-        quick(tmp_path / "seen", views=True, seeds=2, **choices),
-    )
+    plain, seen = (quick(tmp_path / "plain", **choices), quick(tmp_path / "seen", views=True, seeds=2, **choices))
     assert plain.matrices[0] == seen.matrices[0]
     assert not (tmp_path / "plain" / "seed-0" / "explorer.json").exists()
     assert not (tmp_path / "seen" / "seed-1" / "explorer.json").exists()

@@ -136,12 +136,7 @@ def test_each_table_has_its_source() -> None:
 
 
 def test_what_the_paper_does_not_report_is_none() -> None:
-    for absent in (
-        ("digits", "ewc", "gcn"),
-        ("cora", "ewc", None),
-        ("cora", "hpn", "gcn"),
-        ("cora", "ncm", None),
-    ):
+    for absent in (("digits", "ewc", "gcn"), ("cora", "ewc", None), ("cora", "hpn", "gcn"), ("cora", "ncm", None)):
         assert published_cell(*absent) is None
         assert published_matrix(*absent) is None
     assert published_matrix("citeseer", "hpn", None) is None

@@ -87,17 +87,13 @@ def test_a_recipe_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_recipe(tmp_path / "a" / "b.yaml", recipe)
     assert read_recipe(tmp_path / "a" / "b.yaml") == recipe
     content = yaml.safe_load((tmp_path / "a" / "b.yaml").read_text())
-    assert list(content) == [
-        *("dataset", "method", "backbone", "scenario", "settings", "chosen", "published", "ours")
-    ]
+    assert list(content) == [*("dataset", "method", "backbone", "scenario", "settings", "chosen", "published", "ours")]
     assert content["published"] == {"source": "a paper", "am": {"mean": 70.0, "std": 1.0}, "fm": None}
 
 
 def test_a_recipe_by_hand_needs_little_and_may_write_numbers_as_people_do(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(
-        "dataset: synthetic\nmethod: finetune\nbackbone: gcn\nscenario: task\nsettings: {lr: 1e-3}"
-    )
+    file.write_text("dataset: synthetic\nmethod: finetune\nbackbone: gcn\nscenario: task\nsettings: {lr: 1e-3}")
     assert resolve(recipe=file).params["lr"] == 0.001
 
 

@@ -12,7 +12,7 @@ from hpn.experiment.watch import Watcher
 from hpn.learners import Progress
 
 SETTINGS: dict[str, Any] = {
-    **{"data.num_nodes": 150, "data.num_links": 500, "data.num_classes": 6, "data.num_features": 8},
+    **{"data.num_nodes": 150, "data.num_links": 500, "data.num_classes": 6, "data.num_features": 8}
 }
 PAPER = {**SETTINGS, "preset": "paper", "epochs": 3, "warmup_epochs": 1, "drawn": "2", "num_extractors": 2}
 

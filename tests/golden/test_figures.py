@@ -33,17 +33,13 @@ def measure(dataset: str, method: str, data_root: Path, out: Path, **more: Any) 
         ("actor", "2,3;0,4", 71.7, 1.0),
     ],
 )
-def test_probe(
-    dataset: str, tasks: str | None, am: float, tolerance: float, data_root: Path, tmp_path: Path
-) -> None:
+def test_probe(dataset: str, tasks: str | None, am: float, tolerance: float, data_root: Path, tmp_path: Path) -> None:
     result = measure(dataset, "probe", data_root, tmp_path, tasks=tasks)
     assert result["am"]["mean"] == pytest.approx(am, abs=tolerance)
     assert result["fm"]["mean"] == 0
 
 
-@pytest.mark.parametrize(
-    ("dataset", "at_least"), [("cora", 93.7 - 1.5), ("citeseer", 78.9 - 2), ("actor", 57.0 - 2)]
-)
+@pytest.mark.parametrize(("dataset", "at_least"), [("cora", 93.7 - 1.5), ("citeseer", 78.9 - 2), ("actor", 57.0 - 2)])
 def test_joint(dataset: str, at_least: float, data_root: Path, tmp_path: Path) -> None:
     assert measure(dataset, "joint", data_root, tmp_path)["am"]["mean"] >= at_least
 
@@ -92,12 +88,9 @@ def test_hpn_best_forgets_nothing(
 
 
 @pytest.mark.parametrize(
-    ("dataset", "at_least", "forgets"),
-    [("cora", 93.0, -1.5), ("citeseer", 79.0, -2.5), ("actor", 55.5, -3.5)],
+    ("dataset", "at_least", "forgets"), [("cora", 93.0, -1.5), ("citeseer", 79.0, -2.5), ("actor", 55.5, -3.5)]
 )
-def test_hpn_as_in_the_paper(
-    dataset: str, at_least: float, forgets: float, data_root: Path, tmp_path: Path
-) -> None:
+def test_hpn_as_in_the_paper(dataset: str, at_least: float, forgets: float, data_root: Path, tmp_path: Path) -> None:
     """With room for another processor's rounding, which long training by small steps amplifies."""
     result = measure(dataset, "hpn", data_root, tmp_path, settings={"preset": "paper"})
     assert result["am"]["mean"] >= at_least

@@ -35,11 +35,7 @@ def test_a_result_has_it(
     added: Metric, make_result: Callable[..., RunResult], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = make_result(worst=summarize([70.25, 72.25]))
-    assert result.to_json()["worst"] == {
-        "mean": 71.25,
-        "std": pytest.approx(2**0.5),
-        "values": [70.25, 72.25],
-    }
+    assert result.to_json()["worst"] == {"mean": 71.25, "std": pytest.approx(2**0.5), "values": [70.25, 72.25]}
     print_result(result)
     line = next(line for line in capsys.readouterr().out.splitlines() if added.title in line)
     assert line.removeprefix(added.title).strip() == "71.2 ± 1.4 %"
@@ -49,9 +45,7 @@ def test_a_result_has_it(
     assert "Lowest accuracy on any task after the last task" in page
 
 
-def test_a_result_from_before_it_was_added_has_it_too(
-    added: Metric, make_result: Callable[..., RunResult]
-) -> None:
+def test_a_result_from_before_it_was_added_has_it_too(added: Metric, make_result: Callable[..., RunResult]) -> None:
     assert "worst <b>75.0 ± 1.4</b> %" in render_page([Run(make_result())])
 
 

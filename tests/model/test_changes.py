@@ -94,10 +94,7 @@ def test_an_update_learns_what_is_new(small: Graph, large: Graph) -> None:
     assert report == Update(new=200 - sum(known.values()), new_classes=("apple",))
     assert sum(model.counts_.values()) == 200
     fits = model.ledger_.counts()
-    assert [(graph.num_nodes, count) for graph, count in fits] == [
-        (200, sum(known.values())),
-        (300, report.new),
-    ]
+    assert [(graph.num_nodes, count) for graph, count in fits] == [(200, sum(known.values())), (300, report.new)]
     assert model.update(large) == Update(), "a second time there is nothing to do"
     new = ~np.isin(large.node_ids, small.node_ids[small.y >= 0]) & (large.y >= 0).numpy()
     check_same(model, make().fit(small).partial_fit(large, new), large)
@@ -265,13 +262,7 @@ def test_validation_nodes_are_forgotten(large: Graph) -> None:
 def test_tasks_that_learned_from_forgotten_nodes_are_dropped(large: Graph) -> None:
     y = large.y.numpy()
     model = make()
-    for task, classes in (
-        ("own", [0, 1]),
-        ("other", [2, 3]),
-        ("single", [4]),
-        ("pooled", [5]),
-        ("pooled", [4]),
-    ):
+    for task, classes in (("own", [0, 1]), ("other", [2, 3]), ("single", [4]), ("pooled", [5]), ("pooled", [4])):
         model.partial_fit(large, np.flatnonzero(np.isin(y, classes)), task=task)
     report = model.forget(large, np.flatnonzero(y == 0)[:2])
     assert report.dropped_tasks == ("own", "pooled")
@@ -292,9 +283,7 @@ def test_forgetting_is_refused_where_it_would_not_be_exact(small: Graph, large: 
     model = make().fit(small)
     model.update(large)
     part = cut(large, np.arange(50, 300))
-    missing = (
-        r"of \d+ nodes that are to be kept .* are not in the graph.*; give the graph with them, or update"
-    )
+    missing = r"of \d+ nodes that are to be kept .* are not in the graph.*; give the graph with them, or update"
     check_unchanged(model, missing, lambda: model.forget(part, np.flatnonzero(part.y >= 0)[:3]))
     missing = r"nodes of class 'fig' that are to be forgotten are not in the graph"
     check_unchanged(model, missing, lambda: model.forget(part, label="fig"))
@@ -367,16 +356,12 @@ def test_columns_that_do_not_fit_are_named(large: Graph, tmp_path: Path) -> None
     make().fit(named).save(tmp_path)
     model = HPNClassifier.load(tmp_path)
     fewer = replace(named, x=named.x[:, 2:], feature_names=(named.feature_names or ())[2:])
-    with pytest.raises(
-        DataError, match=r"synthetic: the nodes table has no column 'title'; give the columns"
-    ):
+    with pytest.raises(DataError, match=r"synthetic: the nodes table has no column 'title'; give the columns"):
         model.predict(fewer)
     renamed = replace(named, feature_names=(*(named.feature_names or ())[:-1], "g"))
     with pytest.raises(DataError, match="has no column 'f11'"):
         model.predict(renamed)
-    more = replace(
-        named, x=torch.cat([named.x, named.x[:, :1]], 1), feature_names=(*(named.feature_names or ()), "g")
-    )
+    more = replace(named, x=torch.cat([named.x, named.x[:, :1]], 1), feature_names=(*(named.feature_names or ()), "g"))
     with pytest.raises(DataError, match="has an additional column 'g'"):
         model.update(more, refresh=True)
 

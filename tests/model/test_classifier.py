@@ -79,9 +79,7 @@ def reload(model: HPNClassifier) -> HPNClassifier:
 def shrunken(graph: Graph, num_nodes: int = 150) -> Any:
     """The graph before the later nodes arrived."""
     links = graph.edge_index.numpy()
-    return SimpleNamespace(
-        x=graph.x.numpy()[:num_nodes], edge_index=links[:, (links < num_nodes).all(axis=0)]
-    )
+    return SimpleNamespace(x=graph.x.numpy()[:num_nodes], edge_index=links[:, (links < num_nodes).all(axis=0)])
 
 
 def elsewhere(graph: Graph) -> Any:
@@ -229,13 +227,7 @@ def test_a_parameter_must_not_change_between_fits(change: dict[str, Any], graph:
 
 
 def test_every_parameter_has_an_effect(graph: Graph, plain: HPNClassifier) -> None:
-    for change in (
-        {"width": 65},
-        {"strength": 1},
-        {"balance": 0},
-        {"threshold": 0.1},
-        {"random_state": 1},
-    ):
+    for change in ({"width": 65}, {"strength": 1}, {"balance": 0}, {"threshold": 0.1}, {"random_state": 1}):
         model = learn(graph, *range(6), model=make(**change))
         assert answers(model, graph) != answers(plain, graph)
 
@@ -594,13 +586,7 @@ def test_what_cannot_be_merged_is_refused(graph: Graph) -> None:
     cases: list[tuple[HPNClassifier, str]] = [
         *(
             (learn(graph, 2, 3, model=make(**change)), "needs two classifiers with the same parameters")
-            for change in (
-                {"width": 65},
-                {"strength": 1},
-                {"balance": 0},
-                {"threshold": 0.1},
-                {"random_state": 1},
-            )
+            for change in ({"width": 65}, {"strength": 1}, {"balance": 0}, {"threshold": 0.1}, {"random_state": 1})
         ),
         (make().fit(narrow, nodes, y[nodes]), "needs the same features, got 12 and 5"),
         (make().fit(graph, nodes, NAMES[y[nodes]]), "labels are a mix of numbers and text"),
@@ -736,9 +722,7 @@ def test_nothing_but_second_moments_of_a_forgotten_class_is_kept(graph: Graph) -
 def test_a_model_may_lose_its_last_class(how: str, graph: Graph) -> None:
     model, nodes = learn(graph, 3), nodes_of(graph, 3)
     model.predict(graph, nodes)
-    model = (
-        model.forget_class(3) if how == "forget_class" else model.unlearn(graph, nodes, numbers(graph, nodes))
-    )
+    model = model.forget_class(3) if how == "forget_class" else model.unlearn(graph, nodes, numbers(graph, nodes))
     assert model.classes_.tolist() == []
     assert model.counts_ == {}
     assert sum(model.prototype_counts_.values()) == 0
@@ -753,9 +737,7 @@ def test_a_model_may_lose_its_last_class(how: str, graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("keep", [reload, lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy])
-def test_a_model_without_a_class_may_be_saved(
-    keep: Callable[[HPNClassifier], HPNClassifier], graph: Graph
-) -> None:
+def test_a_model_without_a_class_may_be_saved(keep: Callable[[HPNClassifier], HPNClassifier], graph: Graph) -> None:
     model = keep(learn(graph, 3).forget_class(3))
     assert model.classes_.tolist() == []
 
@@ -783,9 +765,7 @@ def test_refreshing_keeps_tasks(graph: Graph, tasks: HPNClassifier) -> None:
 
 
 def test_refreshing_with_fewer_classes_keeps_tasks(graph: Graph, tasks: HPNClassifier) -> None:
-    model = copy.deepcopy(tasks).refresh(
-        graph, nodes_of(graph, 1, 2, 5), numbers(graph, nodes_of(graph, 1, 2, 5))
-    )
+    model = copy.deepcopy(tasks).refresh(graph, nodes_of(graph, 1, 2, 5), numbers(graph, nodes_of(graph, 1, 2, 5)))
     for task in TASKS:
         assert (model.predict(graph, EVERY, task) == tasks.predict(graph, EVERY, task)).all()
 
@@ -813,9 +793,7 @@ def test_a_refresh_that_is_refused_changes_nothing(graph: Graph, tasks: HPNClass
 # ---------------------------------------------------------------------- safety
 
 
-def fail_after(
-    monkeypatch: pytest.MonkeyPatch, target: str, error: type[BaseException], calls: int = 1
-) -> None:
+def fail_after(monkeypatch: pytest.MonkeyPatch, target: str, error: type[BaseException], calls: int = 1) -> None:
     """Let a function do its work a number of times, and fail at the end of the last."""
     path = target.split(".")
     owner = importlib.import_module(".".join(path[:4]))
@@ -879,9 +857,7 @@ def test_a_fit_that_is_interrupted_changes_nothing(
     assert answers(model, graph) == answers(undisturbed, graph)
 
 
-def test_a_first_fit_that_is_interrupted_leaves_no_trace(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_fit_that_is_interrupted_leaves_no_trace(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     for task, target in ((None, "memory.Memory.learn"), ("a", "solved.TaskPart.digest")):
         model = make()
         with monkeypatch.context() as patch:
@@ -906,11 +882,7 @@ def test_a_first_fit_that_is_interrupted_leaves_no_trace(
         ),
         ("statistics.ClassSums.merge", 4, lambda model, graph: model.merge(learn(graph, 3))),
         ("statistics.ClassSums.drop", 4, lambda model, _: model.forget_class(3)),
-        (
-            "memory.Memory.learn",
-            1,
-            lambda model, graph: model.refresh(graph, EVERY[:20], numbers(graph, EVERY[:20])),
-        ),
+        ("memory.Memory.learn", 1, lambda model, graph: model.refresh(graph, EVERY[:20], numbers(graph, EVERY[:20]))),
         ("memory.Memory.learn", 1, lambda model, graph: model.fit(graph, EVERY[:20])),
     ],
 )
@@ -1071,9 +1043,7 @@ def test_neither_features_nor_edges_are_kept(graph: Graph) -> None:
     assert tensors < sums + grams + 3 * 8 * (200 + num_ids) + 10_000  # names and shapes
 
 
-def test_what_is_solved_does_not_depend_on_the_number_of_fits(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_solved_does_not_depend_on_the_number_of_fits(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     solved: list[int] = []
     original = hpn.learners.hpn.memory.solve_all  # type: ignore[attr-defined]
 
@@ -1154,8 +1124,7 @@ def test_prototypes_are_what_evidence_is_matched_to(graph: Graph, tasks: HPNClas
             for which in ("prototype", "runner_up_prototype"):
                 positions = np.array([getattr(bank, which) for bank in part.banks])
                 matched[which] = sum(
-                    bank.weight * value
-                    for bank, value in zip(part.banks, atomic.evidence(positions), strict=True)
+                    bank.weight * value for bank, value in zip(part.banks, atomic.evidence(positions), strict=True)
                 )
             for bank in part.banks:
                 assert bank.prototype == atomic.match(np.array(bank.evidence))
@@ -1173,9 +1142,7 @@ def test_the_extractor_of_a_task_says_what_it_looks_at(graph: Graph, tasks: HPNC
     for part in tasks.explain(graph, nodes_of(graph, 0, 1), "own"):
         (slot,), (bank,) = part.slots, part.banks
         assert slot.slot == bank.bank
-        assert re.fullmatch(
-            r"its own features|the mean over its neighbourhood, (1 hop|[23] hops) away", slot.slot
-        )
+        assert re.fullmatch(r"its own features|the mean over its neighbourhood, (1 hop|[23] hops) away", slot.slot)
         assert slot.predicted == pytest.approx(2 * bank.evidence)
         assert slot.predicted == pytest.approx(-slot.runner_up)  # type: ignore[operator]
 
@@ -1217,17 +1184,13 @@ def test_an_explanation_can_be_read(graph: Graph) -> None:
         assert f"{part.predicted} ({part.probability:.0%})" in first
         for line, slot in zip(lines, SLOTS, strict=False):
             speaks = rf"  {slot} +(are neutral|speak for {name})"
-            assert re.fullmatch(
-                rf"{speaks}: {number} for {part.predicted}, {number} for {part.runner_up}", line
-            )
+            assert re.fullmatch(rf"{speaks}: {number} for {part.predicted}, {number} for {part.runner_up}", line)
         assert lines[len(SLOTS)].startswith("  neighbours that matter most, for ")
         assert lines[len(SLOTS) + 1].startswith("  its features that matter most, for ")
         banks = lines[len(SLOTS) + 2 :]
         assert len(banks) == len(part.banks)
         for line, bank in zip(banks, part.banks, strict=True):
-            assert re.fullmatch(
-                rf"  atomic prototype [+-]\d+ \(next: [+-]\d+\): {bank.bank}, weight \d+%", line
-            )
+            assert re.fullmatch(rf"  atomic prototype [+-]\d+ \(next: [+-]\d+\): {bank.bank}, weight \d+%", line)
         assert re.fullmatch(r"  node-level prototype [+-]\d+, class-level [+-]\d+", last)
 
 
@@ -1309,9 +1272,7 @@ def test_digits_one_class_at_a_time_is_as_good_as_together(digits: Graph) -> Non
     for label in range(10):
         model.partial_fit(digits, train[y[train] == label], y[train][y[train] == label])
     assert (
-        model.score(digits, test, numbers(digits, test))
-        == together.score(digits, test, numbers(digits, test))
-        > 0.95
+        model.score(digits, test, numbers(digits, test)) == together.score(digits, test, numbers(digits, test)) > 0.95
     )
     assert answers(model, digits) == answers(together, digits)
 
@@ -1320,10 +1281,7 @@ def test_neighbours_are_of_use(graph: Graph, plain: HPNClassifier) -> None:
     bare = SimpleNamespace(x=graph.x)
     y, alone = graph.y.numpy(), make()
     alone.fit(bare, EVERY[:200], y[:200])
-    assert (
-        plain.score(graph, EVERY[200:], numbers(graph, EVERY[200:]))
-        > alone.score(bare, EVERY[200:], y[200:]) + 0.05
-    )
+    assert plain.score(graph, EVERY[200:], numbers(graph, EVERY[200:])) > alone.score(bare, EVERY[200:], y[200:]) + 0.05
 
 
 def test_rare_classes_weigh_more_with_balance(digits: Graph) -> None:
@@ -1351,9 +1309,7 @@ def test_real_graphs_one_class_at_a_time(dataset: str, at_least: float, data_roo
         nodes = train[y[train] == label]
         model.partial_fit(graph, nodes, y[nodes])
     assert (
-        model.score(graph, test, numbers(graph, test))
-        == together.score(graph, test, numbers(graph, test))
-        > at_least
+        model.score(graph, test, numbers(graph, test)) == together.score(graph, test, numbers(graph, test)) > at_least
     )
     assert answers(model, graph) == answers(together, graph)
 

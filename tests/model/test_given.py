@@ -77,10 +77,7 @@ def check(view: GraphView, *, sparse: bool = False) -> None:
 # ---------------------------------------------------------------------- features
 
 DENSE = {
-    **{
-        str(dtype): torch.tensor(X).to(dtype)
-        for dtype in (torch.float, torch.double, torch.half, torch.bfloat16)
-    },
+    **{str(dtype): torch.tensor(X).to(dtype) for dtype in (torch.float, torch.double, torch.half, torch.bfloat16)},
     **{str(dtype): torch.tensor(X).to(dtype) for dtype in (torch.int64, torch.uint8)},
     "gradient": torch.tensor(X).float().requires_grad_(),
     "transposed": torch.tensor(X.T.copy()).float().T,
@@ -100,10 +97,7 @@ SPARSE = {
     "csc": torch.tensor(X).float().to_sparse_csc(),
     "bsr": torch.tensor(X).float().to_sparse_bsr((1, 3)),
     "bsc": torch.tensor(X).float().to_sparse_bsc((5, 1)),
-    **{
-        f"scipy {kind}": sp.csr_array(X).asformat(kind)
-        for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
-    },
+    **{f"scipy {kind}": sp.csr_array(X).asformat(kind) for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")},
     "matrix": sp.csr_matrix(X.astype(np.float32)),
 }
 
@@ -131,9 +125,7 @@ def test_narrow_indices_become_wide() -> None:
 
 
 def test_entries_that_come_twice_add_up_and_the_matrix_stays_as_it_is() -> None:
-    matrix = sp.csr_matrix(
-        (np.array([1, 1, 5], "f4"), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3)
-    )
+    matrix = sp.csr_matrix((np.array([1, 1, 5], "f4"), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
     for x in (matrix, matrix.tocoo(), matrix.astype(np.int8)):
         assert dense(read_graph(make(x, None))) == [[0, 2, 0], [5, 0, 0]]
     assert matrix.nnz == 3
@@ -186,10 +178,7 @@ def test_features_must_be_finite_in_single_precision(like: Any) -> None:
         (X.astype(object), r"got object of shape"),
         ([[1, 2], [3]], "got list"),
         ("text", "got str"),
-        (
-            pd.DataFrame({"a": [1, 2], "city": ["x", "y"]}),
-            "got str in column 'city'|got object in column 'city'",
-        ),
+        (pd.DataFrame({"a": [1, 2], "city": ["x", "y"]}), "got str in column 'city'|got object in column 'city'"),
         (np.zeros((0, 3)), r"expected nodes with features, got x of shape \(0, 3\)"),
         (torch.zeros(3, 0), r"expected nodes with features, got x of shape \(3, 0\)"),
     ],
@@ -234,9 +223,7 @@ def test_edges_count_once_and_in_both_directions(links: Any) -> None:
     check(read_graph(make(edge_index=links)))
 
 
-@pytest.mark.parametrize(
-    "links", [None, [], [[], []], np.empty((2, 0)), torch.empty(2, 0), torch.empty(0, 2)]
-)
+@pytest.mark.parametrize("links", [None, [], [[], []], np.empty((2, 0)), torch.empty(2, 0), torch.empty(0, 2)])
 def test_there_may_be_no_edges(links: Any) -> None:
     view = read_graph(make(edge_index=links))
     assert view.num_edges == 0
@@ -269,17 +256,14 @@ ADJACENCIES = {
     "bsr": torch.tensor(adjacency()).to_sparse_bsr((5, 1)),
     "bsc": torch.tensor(adjacency()).bfloat16().to_sparse_bsc((1, 5)),
     **{
-        f"scipy {kind}": sp.csr_array(adjacency()).asformat(kind)
-        for kind in ("csr", "csc", "coo", "lil", "dok", "dia")
+        f"scipy {kind}": sp.csr_array(adjacency()).asformat(kind) for kind in ("csr", "csc", "coo", "lil", "dok", "dia")
     },
     "scipy bsr": sp.bsr_matrix(adjacency(), blocksize=(5, 5)),
     "object": Coo(),
     "weighted object": Coo(torch.full((6,), 0.1)),
     "object of edge features": Coo(torch.tensor([[0.0, 1.0]] * 6)),
     "twice": torch.sparse_coo_tensor(torch.tensor(LINKS), torch.ones(6), (5, 5), check_invariants=True),
-    "edge features": torch.sparse_coo_tensor(
-        torch.tensor(LINKS), torch.ones(6, 2), (5, 5, 2), check_invariants=True
-    ),
+    "edge features": torch.sparse_coo_tensor(torch.tensor(LINKS), torch.ones(6, 2), (5, 5, 2), check_invariants=True),
 }
 
 
@@ -331,10 +315,7 @@ def test_wrong_edges_are_refused(links: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (
-            torch.eye(5),
-            r"data.adj_t must be a sparse matrix of shape .5, 5., got torch.float32 of shape \(5, 5\)",
-        ),
+        (torch.eye(5), r"data.adj_t must be a sparse matrix of shape .5, 5., got torch.float32 of shape \(5, 5\)"),
         (np.eye(5), r"data.adj_t must be a sparse matrix of shape .5, 5., got float64 of shape \(5, 5\)"),
         (torch.eye(4).to_sparse(), r"a sparse matrix of shape .5, 5., got torch.float32 of shape \(4, 4\)"),
         (sp.csr_array(np.eye(6)), r"a sparse matrix of shape .5, 5., got float64 of shape \(6, 6\)"),
@@ -423,9 +404,7 @@ def test_a_graph_of_hpn_keeps_its_edges(graph: Graph) -> None:
     same = read_graph(Data(x=graph.x, edge_index=graph.edge_index))
     assert torch.equal(same.indices, view.indices)
     assert torch.equal(same.indptr, view.indptr)
-    wrong = Graph(
-        "wrong", torch.full((2, 1), torch.nan), torch.zeros(3).long(), torch.zeros(0), torch.zeros(2), (), 0
-    )
+    wrong = Graph("wrong", torch.full((2, 1), torch.nan), torch.zeros(3).long(), torch.zeros(0), torch.zeros(2), (), 0)
     with pytest.raises(DataError, match="feature 0 of node 0 is nan"):
         read_graph(wrong)
 
@@ -465,9 +444,7 @@ def test_real_graphs_are_the_same_in_any_container(data_root: Path) -> None:
 
 SAME: dict[str, Any] = {
     "tensors": lambda: make(torch.tensor(X), torch.tensor(LINKS), n_id=torch.arange(5)),
-    "sparse tensors": lambda: make(
-        torch.tensor(X).float().to_sparse(), None, adj_t=ADJACENCIES["csr"].clone()
-    ),
+    "sparse tensors": lambda: make(torch.tensor(X).float().to_sparse(), None, adj_t=ADJACENCIES["csr"].clone()),
     "arrays": lambda: make(X.copy(), LINKS.copy(), n_id=np.arange(5)),
     "single precision": lambda: make(X.astype(np.float32), LINKS.copy()),
     "scipy": lambda: make(sp.csr_array(X), None, adj_t=sp.csr_array(adjacency())),
@@ -681,10 +658,7 @@ def test_nodes_may_be_a_mask(like: Any) -> None:
         ([[0], [1, 2]], "nodes must be a list, array or tensor of whole numbers, got list"),
         (3, "nodes must be a list, array or tensor of whole numbers, got int"),
         (None, "nodes must be a list, array or tensor of whole numbers, got NoneType"),
-        (
-            torch.eye(5).to_sparse(),
-            "nodes must be a list, array or tensor of whole numbers, got torch.float32",
-        ),
+        (torch.eye(5).to_sparse(), "nodes must be a list, array or tensor of whole numbers, got torch.float32"),
     ],
 )
 def test_wrong_nodes_are_refused(nodes: Any, message: str) -> None:
@@ -796,10 +770,7 @@ def test_the_largest_labels() -> None:
         (["a", 1, "b"], "y has 1 at position 1; labels must be all text or all numbers"),
         ([1, 2, "b"], "y has 'b' at position 2; labels must be all text or all numbers"),
         (["a", True, "b"], "y has True at position 1; labels must be all text or all numbers"),
-        (
-            np.array([1, "b", 2], dtype=object),
-            "y has 'b' at position 1; labels must be all text or all numbers",
-        ),
+        (np.array([1, "b", 2], dtype=object), "y has 'b' at position 1; labels must be all text or all numbers"),
         (["a", None, "b"], "y has None at position 1; leave out nodes that have no label"),
         ([0, None, 1], "y has None at position 1; leave out nodes that have no label"),
         ([0, np.nan, 1], "y has nan at position 1; leave out nodes that have no label"),
@@ -812,10 +783,7 @@ def test_the_largest_labels() -> None:
         ([[0, 1], [1, 0], [0, 1]], r"y must have one dimension, got shape \(3, 2\); give one label a node"),
         (torch.eye(3), r"y must have one dimension, got shape \(3, 3\)"),
         ([[0], [1, 2], [3]], "y must be a list, array or tensor of labels, got list"),
-        (
-            np.array([[0, 1], [2, 3], None], dtype=object)[[0, 1, 0]],
-            "y must be text, whole numbers or Booleans",
-        ),
+        (np.array([[0, 1], [2, 3], None], dtype=object)[[0, 1, 0]], "y must be text, whole numbers or Booleans"),
         (np.array([[0], [2, 3], [0]], dtype=object), "y must be text, whole numbers or Booleans"),
         ([b"a", b"b", b"c"], "y must be text, whole numbers or Booleans, got"),
         (np.array(["2020"] * 3, dtype="M8[D]"), "y must be text, whole numbers or Booleans, got datetime64"),
@@ -903,10 +871,7 @@ def test_masks_of_data_and_of_hpn_graphs() -> None:
             torch.ones(5, 10).bool(),
             r"data.train_mask holds 10 splits, expected one; pass nodes, such as data.train_mask\[:, 0\]",
         ),
-        (
-            torch.ones(4).bool(),
-            r"data.train_mask must be 5 Booleans, one a node, got torch.bool of shape \(4,\)",
-        ),
+        (torch.ones(4).bool(), r"data.train_mask must be 5 Booleans, one a node, got torch.bool of shape \(4,\)"),
         ([0, 1, 1, 0, 0], "data.train_mask must be 5 Booleans, one a node, got list"),
         (torch.ones(5), "data.train_mask must be 5 Booleans, one a node, got torch.float32"),
         (True, "data.train_mask must be one Boolean a node, got bool"),

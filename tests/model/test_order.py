@@ -25,11 +25,7 @@ from hpn.streams.views import hash_ids
 
 relaxed = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 2**32 - 1)
-LABELS: dict[str, list[Any]] = {
-    "numbers": [7, -3, 40, 12],
-    "text": ["b", "a", "é", "10"],
-    "Booleans": [True, False],
-}
+LABELS: dict[str, list[Any]] = {"numbers": [7, -3, 40, 12], "text": ["b", "a", "é", "10"], "Booleans": [True, False]}
 FOREIGN = 10**6
 """Ids from here on belong to nodes that no model has learned."""
 
@@ -62,9 +58,7 @@ def make_features(kind: str, classes: np.ndarray, seed: int) -> Any:
     return sp.csr_array((values, (rows, columns.ravel())), shape=(len(classes), num_features))
 
 
-def make_problem(
-    kind: str, *, num_nodes: int, num_classes: int, seed: int = 0, labels: str = "numbers"
-) -> Problem:
+def make_problem(kind: str, *, num_nodes: int, num_classes: int, seed: int = 0, labels: str = "numbers") -> Problem:
     """Every seventh node is not learned from."""
     rng = np.random.default_rng(seed)
     names = LABELS[labels][:num_classes]
@@ -213,9 +207,7 @@ def test_large_fits_and_small_ones(kind: str) -> None:
 
 @given(st.data(), problems(), st.booleans())
 @relaxed
-def test_what_happens_between_fits_does_not_matter(
-    draw: st.DataObject, problem: Problem, validated: bool
-) -> None:
+def test_what_happens_between_fits_does_not_matter(draw: st.DataObject, problem: Problem, validated: bool) -> None:
     def ask(model: HPNClassifier) -> HPNClassifier:
         model.predict(problem.data, problem.held_out[:1])
         model.predict(problem.elsewhere)
@@ -252,9 +244,7 @@ def test_validation_nodes_may_come_with_any_of_the_fits() -> None:
     problem = make_problem("dense", num_nodes=60, num_classes=3)
     once = learn(problem, [problem.learned], validated=True)
     often = HPNClassifier(width=64)
-    for part, val in zip(
-        np.array_split(problem.learned, 4), np.array_split(problem.held_out[::-1], 4), strict=True
-    ):
+    for part, val in zip(np.array_split(problem.learned, 4), np.array_split(problem.held_out[::-1], 4), strict=True):
         often.partial_fit(problem.data, part, problem.y[part], validation=(val, problem.y[val]))
     check_same(often, once, problem.data, problem.elsewhere)
     assert saved(often) == saved(once)
@@ -340,9 +330,7 @@ def test_unlearning_everything_and_learning_again(draw: st.DataObject, problem: 
     assert model.classes_.tolist() == []
     with pytest.raises(NotFittedError, match="has no class left"):
         model.predict(problem.data)
-    check_same(
-        learn(problem, [problem.held_out], model=model), learn(problem, [problem.held_out]), problem.data
-    )
+    check_same(learn(problem, [problem.held_out], model=model), learn(problem, [problem.held_out]), problem.data)
 
 
 @pytest.mark.parametrize("pause", ["ask", "pickle", "save"])
@@ -474,7 +462,6 @@ def test_the_graph_at_the_time_of_a_fit_does_count() -> None:
     problem = make_problem("dense", num_nodes=40, num_classes=3)
     bare = SimpleNamespace(x=problem.data.x)
     answers = [
-        learn(problem, [problem.learned], data=data).predict_proba(problem.data)
-        for data in (problem.data, bare)
+        learn(problem, [problem.learned], data=data).predict_proba(problem.data) for data in (problem.data, bare)
     ]
     assert not np.array_equal(*answers)

@@ -171,9 +171,7 @@ class Trap:
 
 @pytest.mark.parametrize("write", [lambda trap, path: path.write_bytes(pickle.dumps(trap)), torch.save])
 @pytest.mark.parametrize("place", ["header", "tensors", "tensors that are announced"])
-def test_a_pickle_is_refused(
-    place: str, write: Callable[[Trap, Path], Any], folder: Path, tmp_path: Path
-) -> None:
+def test_a_pickle_is_refused(place: str, write: Callable[[Trap, Path], Any], folder: Path, tmp_path: Path) -> None:
     mark = tmp_path / "unpickled"
     path = folder / HEADER if place == "header" else tensors_of(folder)
     write(Trap(mark), path)
@@ -368,14 +366,7 @@ def test_what_a_model_cannot_be_made_of_is_damaged(tmp_path: Path) -> None:
     """Whatever way the content does not fit."""
     save_model(tmp_path, {"values": {"a": torch.ones(2)}, "number": 3})
     assert load_model(tmp_path, lambda content: content["number"]) == 3
-    for error in (
-        KeyError("a"),
-        TypeError("a"),
-        ValueError("a\nb"),
-        AttributeError(),
-        RuntimeError(),
-        IndexError(),
-    ):
+    for error in (KeyError("a"), TypeError("a"), ValueError("a\nb"), AttributeError(), RuntimeError(), IndexError()):
 
         def fail(_: dict[str, Any], error: Exception = error) -> None:
             raise error

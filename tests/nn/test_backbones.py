@@ -131,10 +131,7 @@ def attend(layer: GATConv, x: torch.Tensor, entries: torch.Tensor) -> tuple[torc
     logits = torch.stack(
         [
             torch.stack(
-                [
-                    layer.att_src[0, k] @ hidden[u, k] + layer.att_dst[0, k] @ hidden[v, k]
-                    for k in range(layer.heads)
-                ]
+                [layer.att_src[0, k] @ hidden[u, k] + layer.att_dst[0, k] @ hidden[v, k] for k in range(layer.heads)]
             )
             for u, v in entries.T.tolist()
         ]

@@ -35,9 +35,7 @@ def accelerators(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("there", "chosen"),
     [({}, "cpu"), ({"mps": True}, "mps"), ({"cuda": 1}, "cuda"), ({"cuda": 2, "mps": True}, "cuda")],
 )
-def test_auto_is_an_accelerator_if_there_is_one(
-    accelerators: Any, there: dict[str, Any], chosen: str
-) -> None:
+def test_auto_is_an_accelerator_if_there_is_one(accelerators: Any, there: dict[str, Any], chosen: str) -> None:
     accelerators(**there)
     assert choose_device("auto") == torch.device(chosen)
     assert choose_device("cpu") == CPU
@@ -46,9 +44,7 @@ def test_auto_is_an_accelerator_if_there_is_one(
 def test_a_device_that_is_not_there_is_refused_and_those_that_are_are_named(accelerators: Any) -> None:
     accelerators()
     for word in ("cuda", "cuda:0", "mps"):
-        with pytest.raises(
-            ConfigError, match=rf"^there is no device '{word}' here; there is cpu \(or say auto\)$"
-        ):
+        with pytest.raises(ConfigError, match=rf"^there is no device '{word}' here; there is cpu \(or say auto\)$"):
             choose_device(word)
     accelerators(cuda=2)
     assert available_devices() == ["cpu", "cuda", "cuda:0", "cuda:1"]

@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 
 from hpn.datasets.sparse import to_csr
 from hpn.nn import encoder, smoothing
-from hpn.nn.encoder import (
-    MOST,
-    STEPS,
-    WIDE,
-    Features,
-    Slots,
-    draw_signs,
-    scale_rows,
-    see,
-    slot_bits,
-)
+from hpn.nn.encoder import MOST, STEPS, WIDE, Features, Slots, draw_signs, scale_rows, see, slot_bits
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
@@ -90,9 +80,7 @@ def naive_slots(view: GraphView, hop: int, normalization: Normalization = "row")
     return rows / np.where(lengths == 0, 1, lengths)
 
 
-def naive_total(
-    view: GraphView, hop: int, width: int, seed: int, normalization: Normalization = "row"
-) -> np.ndarray:
+def naive_total(view: GraphView, hop: int, width: int, seed: int, normalization: Normalization = "row") -> np.ndarray:
     """The sum over slots of the random layer, before it is cut off at 0; in steps."""
     total = np.zeros((view.num_nodes, width))
     for at in range(hop + 1):
@@ -129,26 +117,20 @@ def test_without_hops_features_are_themselves() -> None:
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 @pytest.mark.parametrize(("kind", "num_features"), [("dense", 15), ("sparse", 15), ("sparse", WIDE + 1)])
-def test_unit_rows_are_directions_in_whole_numbers(
-    kind: str, num_features: int, normalization: Normalization
-) -> None:
+def test_unit_rows_are_directions_in_whole_numbers(kind: str, num_features: int, normalization: Normalization) -> None:
     view = make_view(kind, num_features=num_features)
     slots, nodes = Slots(view, normalization), everyone(view)[::-1]
     assert slots.is_wide == (num_features > WIDE)
     for hop in range(4):
         found = dense(slots.unit_rows(hop, nodes))
         np.testing.assert_array_equal(found, np.rint(found))
-        np.testing.assert_allclose(
-            found / 2.0**12, naive_slots(view, hop, normalization)[nodes], atol=ROUNDING
-        )
+        np.testing.assert_allclose(found / 2.0**12, naive_slots(view, hop, normalization)[nodes], atol=ROUNDING)
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hops", [(0,), (0, 2, 3), (3, 1), (5,)])
-def test_layers_are_the_formula_rounded(
-    kind: str, hops: tuple[int, ...], normalization: Normalization
-) -> None:
+def test_layers_are_the_formula_rounded(kind: str, hops: tuple[int, ...], normalization: Normalization) -> None:
     view, width, seed = make_view(kind), 50, 3
     slots = Slots(view, normalization)
     found = slots.layers(hops, everyone(view), width, seed)
@@ -203,9 +185,7 @@ def test_layers_do_not_depend_on_who_is_encoded_together_or_on_threads() -> None
     slots = Slots(view)
     alone = [
         np.concatenate(rows)
-        for rows in zip(
-            *(slots.layers((0, 2, 3), order[at : at + 1], 130, 7) for at in range(20)), strict=True
-        )
+        for rows in zip(*(slots.layers((0, 2, 3), order[at : at + 1], 130, 7) for at in range(20)), strict=True)
     ]
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
@@ -295,9 +275,7 @@ def test_wide_another_width_seed_or_farther_hop_is_another_layer(wide_slots: Slo
 @pytest.mark.parametrize("hop", [0, 1, 2])
 def test_wide_smoothed_rows(wide: GraphView, wide_slots: Slots, hop: int) -> None:
     nodes = np.array([9, 3, 59, 0])
-    np.testing.assert_allclose(
-        dense(wide_slots.smoothed(hop, nodes)), naive_smoothed(wide, hop)[nodes], atol=1e-5
-    )
+    np.testing.assert_allclose(dense(wide_slots.smoothed(hop, nodes)), naive_smoothed(wide, hop)[nodes], atol=1e-5)
 
 
 @pytest.mark.parametrize("hop", [0, 1, 2])
@@ -351,9 +329,7 @@ def test_a_graph_without_edges(kind: str, normalization: Normalization) -> None:
     view = GraphView(x, torch.zeros(2, 0).long())
     slots, nodes = Slots(view, normalization), everyone(view)
     for hop in range(1, 4):
-        np.testing.assert_array_equal(
-            dense(slots.smoothed(hop, nodes)), naive_features(view).astype(np.float32)
-        )
+        np.testing.assert_array_equal(dense(slots.smoothed(hop, nodes)), naive_features(view).astype(np.float32))
         np.testing.assert_array_equal(dense(slots.unit_rows(hop, nodes)), dense(slots.unit_rows(0, nodes)))
 
 

@@ -50,9 +50,7 @@ def test_second_derivatives_are_those_of_the_dense_product() -> None:
     results = []
     for product in (lambda: x @ layer.weight.T + layer.bias, lambda: layer(x.to_sparse_csr())):
         (slope,) = torch.autograd.grad((product().tanh() ** 3).sum(), layer.weight, create_graph=True)
-        results.append(
-            torch.autograd.grad((slope.square() + slope * direction).sum(), [layer.weight, layer.bias])
-        )
+        results.append(torch.autograd.grad((slope.square() + slope * direction).sum(), [layer.weight, layer.bias]))
     for expected, found in zip(*results, strict=True):
         assert float(expected.abs().max()) > 0.01
         assert torch.allclose(expected, found, atol=1e-12)

@@ -83,25 +83,14 @@ def open_page(browser: Any) -> Iterator[Any]:
 @pytest.fixture
 def report(make_run: Any, tmp_path: Path) -> Path:
     growth = [
-        {
-            "parameters": 9,
-            "stored": 20 * k,
-            "prototypes": {"atomic": 5 * k, "class": k},
-            "most_prototypes": None,
-        }
+        {"parameters": 9, "stored": 20 * k, "prototypes": {"atomic": 5 * k, "class": k}, "most_prototypes": None}
         for k in (1, 2, 3)
     ]
     view = {"points": [[0, 1], [2, 3], [4, 5]], "classes": [0, 1, 4], "silhouette": 0.2, "neighbors": 80.0}
     low = [[[88.0], [70.0, 85.0], [50.0, 60.0, 84.0]], [[86.0], [70.0, 85.0], [50.0, 60.0, 84.0]]]
     runs = [
         make_run("hpn", method="hpn", backbone=None, growth=growth, bounds={"atomic": 40, "class": 9}),
-        make_run(
-            "ewc",
-            method="ewc",
-            matrices=low,
-            growth=growth,
-            am={"mean": 64.7, "std": 0.0, "values": [64.7] * 2},
-        ),
+        make_run("ewc", method="ewc", matrices=low, growth=growth, am={"mean": 64.7, "std": 0.0, "values": [64.7] * 2}),
     ]
     views = {"seeds": [0, 1], "views": [[{**view, "after": k} for k in range(3)], []]}
     (runs[0] / "views.json").write_text(json.dumps(views))
@@ -130,9 +119,7 @@ def test_a_legend_entry_is_chosen(open_page: Any, report: Path) -> None:
     chart = page.locator("figure", has_text="Prototypes after each task, hpn").first
     chart.locator(".role-legend-symbol path").first.click()
     page.wait_for_timeout(200)
-    opacities = chart.locator(".mark-line path").evaluate_all(
-        "list => list.map((e) => e.getAttribute('opacity'))"
-    )
+    opacities = chart.locator(".mark-line path").evaluate_all("list => list.map((e) => e.getAttribute('opacity'))")
     assert sorted(map(float, opacities)) == [0.1, 1.0]
 
 
@@ -191,9 +178,7 @@ def test_the_page_itself_never_scrolls_sideways(open_page: Any, report: Path, wi
 
 def test_every_chart_and_button_has_a_name(open_page: Any, report: Path) -> None:
     page = open_page(report)
-    assert page.locator(".chart-wrapper").evaluate_all(
-        "list => list.every((e) => e.getAttribute('aria-label'))"
-    )
+    assert page.locator(".chart-wrapper").evaluate_all("list => list.every((e) => e.getAttribute('aria-label'))")
     assert page.locator("button").evaluate_all("list => list.every((e) => e.textContent.trim())")
 
 

@@ -7,22 +7,14 @@ import pytest
 
 from hpn.experiment.compare.result import Comparison
 from hpn.metrics import METRICS, Summary, summarize
-from hpn.report.comparison import (
-    PARAMETERS_REMARK,
-    best_rows,
-    comparison_csv,
-    comparison_markdown,
-    write_comparison,
-)
+from hpn.report.comparison import PARAMETERS_REMARK, best_rows, comparison_csv, comparison_markdown, write_comparison
 from hpn.report.page import comparison_page
 
 
 @pytest.fixture
 def without_paper(make_comparison):
     absent = {"published": None, "difference": None}
-    return make_comparison(
-        dict.fromkeys(range(5), absent), note="they are for edges within a task", edges="seen"
-    )
+    return make_comparison(dict.fromkeys(range(5), absent), note="they are for edges within a task", edges="seen")
 
 
 def test_csv_has_every_number_in_full(make_comparison):
@@ -90,9 +82,7 @@ def test_html(parse_page, make_comparison):
     assert ("div", "class", "sum card scroll") in page.attributes
     best = re.findall(r'<td class="num best"[^>]*>(.*?)</td>', comparison_page(make_comparison()))
     assert best == ["94.0 ± 1.4"], "FM and ARS are the same everywhere"
-    values = [
-        float(value) for tag, name, value in page.attributes if (tag, name) == ("td", "data-value") and value
-    ]
+    values = [float(value) for tag, name, value in page.attributes if (tag, name) == ("td", "data-value") and value]
     assert {63.3, 63.1, 46720.0, 12.75} <= set(values), "cells are sorted by their numbers"
 
 

@@ -32,9 +32,7 @@ def explored(graph: Graph) -> Exploration:
 
 
 def data_of(page: str) -> dict[str, Any]:
-    return json.loads(
-        re.findall(r'<script type="application/json" class="ex-data">(.*?)</script>', page, re.S)[0]
-    )
+    return json.loads(re.findall(r'<script type="application/json" class="ex-data">(.*?)</script>', page, re.S)[0])
 
 
 def test_the_page_allows_nothing_but_its_own(explored: Exploration, parse_page: Any) -> None:
@@ -114,14 +112,8 @@ def test_a_report_of_a_model(cli: Any, tmp_path: Path, make_run: Any) -> None:
     folder = make_run("run").name
     for words, said in (
         (["model"], "model is a model; give the graph to show as --graph GRAPH"),
-        (
-            [folder, "--graph", "graph"],
-            "--graph goes with one model of hpn fit, got run, which is not a model",
-        ),
-        (
-            ["model", folder, "--graph", "graph"],
-            "--graph goes with one model of hpn fit, got several folders",
-        ),
+        ([folder, "--graph", "graph"], "--graph goes with one model of hpn fit, got run, which is not a model"),
+        (["model", folder, "--graph", "graph"], "--graph goes with one model of hpn fit, got several folders"),
         (["model", "--graph", "graph", "--map", "umap"], "--map must be pca or tsne, got 'umap'"),
         (["model", "--graph", "nowhere"], "nowhere"),
         (["model", "--graph", "other"], "has no feature column 'b'"),

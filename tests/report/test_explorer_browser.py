@@ -91,9 +91,7 @@ def check_panel(opened: Opened, explored: Exploration, node: int) -> None:
     expected = [f"{p:+d}" if p else "0" for bank in banks for p in explored.atomic[bank, :, node].tolist()]
     assert [one.replace("−", "-") for one in shown] == expected
     near = explored.indices[explored.indptr[node] : explored.indptr[node + 1]].tolist()
-    names = opened.page.eval_on_selector_all(
-        ".ex-near button", "all => all.map((one) => one.firstChild.data)"
-    )
+    names = opened.page.eval_on_selector_all(".ex-near button", "all => all.map((one) => one.firstChild.data)")
     assert names == [str(other) for other in near]
 
 
@@ -187,9 +185,7 @@ def make_large(n: int = 20_000) -> Exploration:
         slots=[f"slot {s}" for s in range(5)],
         weights=[[1 / 7] * 7],
         bounds={"atomic": 81, "node": 44, "class": 13},
-        prototypes=[
-            Prototype(position=p, angle=p * 4.4, nodes=9, classes=3, founded=0) for p in range(-18, 19)
-        ],
+        prototypes=[Prototype(position=p, angle=p * 4.4, nodes=9, classes=3, founded=0) for p in range(-18, 19)],
         founding="derived",
         most_neighbors=MOST_NEIGHBORS,
         names=np.frombuffer(str([f"node {i}" for i in range(n)]).replace("'", '"').encode(), np.uint8),

@@ -98,16 +98,12 @@ def test_runs_can_be_hidden_and_keep_their_colours(make_result):
     assert {"name": "hidden", "value": []} in spec["params"]
     assert "indexof(hidden, datum.run) < 0" in find(spec, "filter")
     assert {row["run"] for row in rows(spec)} == {"ewc · gcn"}
-    domains = [
-        part["domain"] for part in find(spec, "scale") if "domain" in part and len(part["domain"]) == 2
-    ]
+    domains = [part["domain"] for part in find(spec, "scale") if "domain" in part and len(part["domain"]) == 2]
     assert ["finetune · gcn", "ewc · gcn"] in domains
 
 
 def test_tasks_before_and_after(make_result):
-    (spec,) = draw(
-        "tasks_before_after", [make_result(2, num_seeds=1, seeds=[0], matrices=[[[80.0], [60.0, 90.0]]])]
-    )
+    (spec,) = draw("tasks_before_after", [make_result(2, num_seeds=1, seeds=[0], matrices=[[[80.0], [60.0, 90.0]]])])
     assert [(row["learned"], row["end"]) for row in rows(spec)] == [(80.0, 60.0), (90.0, 90.0)]
     assert rows(spec)[0]["classes"] == "Theory, Rule learning"
 
@@ -216,9 +212,7 @@ def test_a_wide_setting_is_drawn_by_its_logarithm_unless_it_has_zero(make_result
 def test_a_grid_of_two_settings_is_a_heat_map(make_result):
     changes = [{"num_extractors": e, "dim": d} for e, d in itertools.product((1, 4, 16), (2, 8))]
     spec = draw("sensitivity", _runs(make_result, changes[:-1]))[0]
-    assert {(row["row"], row["column"]) for row in rows(spec)} == {(e, d) for e in (1, 4) for d in (2, 8)} | {
-        (16, 2)
-    }
+    assert {(row["row"], row["column"]) for row in rows(spec)} == {(e, d) for e in (1, 4) for d in (2, 8)} | {(16, 2)}
     assert {row["text"] for row in rows(spec)} == {"81.0"}
 
 
@@ -252,10 +246,7 @@ def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile,
         **{"growth": grown(num_steps, **{hostile: 3}), "bounds": {hostile: 9}},
     )
     charts = [
-        chart
-        for figure in FIGURES.values()
-        if figure.scope == "group"
-        for chart in figure.draw(Group.of([result]))
+        chart for figure in FIGURES.values() if figure.scope == "group" for chart in figure.draw(Group.of([result]))
     ]
     interval = Interval(hostile, hostile, summarize([1.0, 2.0]), Spread(2.0, 1.0))
     charts.append(comparison_chart([interval], title=hostile, about=hostile, x_title=hostile))

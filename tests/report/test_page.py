@@ -57,10 +57,7 @@ def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile
         params={hostile: hostile},
     )
     plain = make_result(
-        **dict.fromkeys(fields, "x"),
-        **{name: {"x": 1} for name in levels},
-        command="x",
-        versions={"x": "x"},
+        **dict.fromkeys(fields, "x"), **{name: {"x": 1} for name in levels}, command="x", versions={"x": "x"}
     )
     page, expected = parse_page(render([bad, bad])), parse_page(render([plain, plain]))
     # Labels of different lengths wrap differently; the elements that hold them do not.
@@ -91,9 +88,7 @@ def test_data_cannot_add_elements_to_the_new_charts(parse_page, make_result, hos
 
     bad, plain = page(hostile), page("x")
     assert bad.tags == plain.tags
-    assert {(tag, name) for tag, name, _ in bad.attributes} == {
-        (tag, name) for tag, name, _ in plain.attributes
-    }
+    assert {(tag, name) for tag, name, _ in bad.attributes} == {(tag, name) for tag, name, _ in plain.attributes}
 
 
 def test_the_file_is_self_contained(parse_page, make_run, tmp_path):
@@ -210,9 +205,7 @@ def test_importing_the_report_does_not_import_torch():
 
 
 def test_absent_values_are_dashes(make_result, render):
-    absent = dict.fromkeys(
-        ("fm", "ars", "parameters", "seconds", "peak_rss_mb", "balanced", "versions", "command")
-    )
+    absent = dict.fromkeys(("fm", "ars", "parameters", "seconds", "peak_rss_mb", "balanced", "versions", "command"))
     row = re.search(r'<th scope="row".*?</tr>', render([make_result(**absent)]), re.DOTALL).group()
     assert row.count(">–<") == 5, "parameters, prototypes, two times, memory; metrics without values go"
 
@@ -232,9 +225,7 @@ def test_the_highest_mean_of_a_group_is_bold(make_result, render):
     assert '<td class="num best" data-value="81.0">81.0 ± 1.4</td>' in page
     assert '<td class="num" data-value="70.0">70.0 ± 1.0</td>' in page
     assert "num best" not in render([low])
-    far, near = (
-        make_result(method=name, intransigence=summarize([score])) for name, score in (("a", 2), ("b", 1))
-    )
+    far, near = (make_result(method=name, intransigence=summarize([score])) for name, score in (("a", 2), ("b", 1)))
     assert '<td class="num best" data-value="1.0">+1.0</td>' in render([far, near]), "less of it is better"
 
 

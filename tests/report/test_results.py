@@ -208,9 +208,7 @@ def test_joint_training_forgets_nothing_that_could_be_measured(make_result):
 
 def test_only_comparable_results_share_a_group(make_result):
     base = make_result()
-    others = [
-        make_result(**{name: "other"}) for name in ("dataset", "scenario", "evaluate", "edges", "stream")
-    ]
+    others = [make_result(**{name: "other"}) for name in ("dataset", "scenario", "evaluate", "edges", "stream")]
     others.append(make_result(tasks=[[0, 1], [2, 3], [5, 4]]))
     same = make_result(method="ewc", seeds=[7, 8], parameters=None)
     groups = group_runs(map(Run, [base, *others, same]))
@@ -249,16 +247,10 @@ def test_many_differing_settings_leave_the_folder(make_result):
 
 def test_equal_settings_are_told_apart_by_folder_too(make_result):
     results = [make_result(out=out, params={"lr": lr}) for out, lr in (("a", 1), ("b", 2), ("c", 2.0))]
-    assert label_results(results) == [
-        "finetune · gcn (lr 1)",
-        "finetune · gcn (lr 2, b)",
-        "finetune · gcn (lr 2, c)",
-    ]
+    assert label_results(results) == ["finetune · gcn (lr 1)", "finetune · gcn (lr 2, b)", "finetune · gcn (lr 2, c)"]
 
 
-def test_a_step_is_described_by_its_classes_and_by_its_name_where_it_is_no_task(
-    make_result, make_time_result
-):
+def test_a_step_is_described_by_its_classes_and_by_its_name_where_it_is_no_task(make_result, make_time_result):
     assert step_text(make_result(), 0) == "Theory, Rule learning"
     assert step_text(make_result(class_names=None), 1) == "class 2, class 3"
     assert step_text(make_time_result(), 2) == "time 2007: Theory, Rule learning, class 2"

@@ -13,8 +13,7 @@ def test_setting_names_what_a_group_shares(make_result):
 
 
 @pytest.mark.parametrize(
-    ("mode", "says"),
-    [("oracle", "is given"), ("global", "comes alone"), ("grouped", "arrive together")],
+    ("mode", "says"), [("oracle", "is given"), ("global", "comes alone"), ("grouped", "arrive together")]
 )
 def test_each_evaluation_is_explained(make_result, mode, says):
     assert says in explanation(make_result(evaluate=mode))

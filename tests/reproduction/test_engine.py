@@ -103,9 +103,7 @@ def test_pages_numbers_and_figures(tmp_path: Path, graph_file: Path) -> None:
     assert str(tmp_path) not in everything, "paths of this machine say nothing to readers"
 
 
-def test_a_case_is_what_its_command_gives(
-    tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_case_is_what_its_command_gives(tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick(tmp_path, LEVELS, graph_file)
     case = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"][0]["cases"][1]
     words = shlex.split(case["command"])
@@ -113,9 +111,7 @@ def test_a_case_is_what_its_command_gives(
     assert words[:3] == ["hpn", "run", graph_file.name]
     monkeypatch.chdir(graph_file.parent)
     result = run(graph_file.name, settings=settings, out=tmp_path / "again")
-    assert result["matrices"] == [
-        [pytest.approx(row, abs=1e-4) for row in matrix] for matrix in case["matrices"]
-    ]
+    assert result["matrices"] == [[pytest.approx(row, abs=1e-4) for row in matrix] for matrix in case["matrices"]]
     assert settings["levels"] == "AN"
 
 
@@ -146,9 +142,7 @@ class Stop(Watcher):
             raise KeyboardInterrupt
 
 
-def test_interrupted_it_goes_on_and_ends_with_the_same_pages(
-    tmp_path: Path, graph_file: Path, ran: list[str]
-) -> None:
+def test_interrupted_it_goes_on_and_ends_with_the_same_pages(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
     quick(tmp_path / "once", LEVELS, graph_file)
     ran.clear()
     with pytest.raises(KeyboardInterrupt):
@@ -178,10 +172,7 @@ def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path) -> Non
     assert [section["dataset"] for section in sections] == ["my graph", "other"]
     quick(tmp_path, LEVELS, graph_file, seeds=[1])
     sections = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"]
-    assert [(section["dataset"], section["seeds"]) for section in sections] == [
-        ("my graph", [1]),
-        ("other", [0]),
-    ]
+    assert [(section["dataset"], section["seeds"]) for section in sections] == [("my graph", [1]), ("other", [0])]
     assert "other" in Path(done["pages"][1]).read_text()
 
 
@@ -211,10 +202,7 @@ def test_only_some_rows_are_run_and_replaced(tmp_path: Path, graph_file: Path, r
     for old, new in zip(before["cases"], after["cases"], strict=True):
         if new["method"] == "ncm":
             assert new["parameters"] == old["parameters"]
-            assert new["again"] == {
-                "command": f"{before['command']} --only ncm",
-                "versions": before["versions"],
-            }
+            assert new["again"] == {"command": f"{before['command']} --only ncm", "versions": before["versions"]}
         else:
             assert new["parameters"] == 77
             assert "again" not in new
@@ -256,24 +244,12 @@ def test_a_row_that_the_page_lacks_is_added(tmp_path: Path, graph_file: Path) ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (
-            {"only": "papre"},
-            "has the method or preset 'papre'; did you mean 'paper'\\? known: hpn, paper, ncm$",
-        ),
+        ({"only": "papre"}, "has the method or preset 'papre'; did you mean 'paper'\\? known: hpn, paper, ncm$"),
         ({"only": ""}, "has the method or preset ''; known: hpn, paper, ncm$"),
-        (
-            {"seeds": [0, 2]},
-            "comparison on my graph has seeds 0, 1 on its page, not 0, 2; --only needs the same",
-        ),
-        (
-            {"names": ["comparison", "memory"]},
-            "memory on my graph is on no page yet; run it without --only first",
-        ),
+        ({"seeds": [0, 2]}, "comparison on my graph has seeds 0, 1 on its page, not 0, 2; --only needs the same"),
+        ({"names": ["comparison", "memory"]}, "memory on my graph is on no page yet; run it without --only first"),
         ({"datasets": ["digits"]}, "comparison on digits is on no page yet; run it without --only first"),
-        (
-            {"datasets": ["smaller/my graph.npz"]},
-            "has other nodes or tasks on its page; run it without --only",
-        ),
+        ({"datasets": ["smaller/my graph.npz"]}, "has other nodes or tasks on its page; run it without --only"),
     ],
 )
 def test_rows_that_do_not_fit_the_page_are_not_run(
@@ -301,17 +277,7 @@ def test_only_on_the_command_line(
     tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     quick(tmp_path, "comparison", graph_file)
-    words = [
-        "hpn",
-        "reproduce",
-        "comparison",
-        "--datasets",
-        str(graph_file),
-        "--seeds",
-        "1",
-        "--workers",
-        "1",
-    ]
+    words = ["hpn", "reproduce", "comparison", "--datasets", str(graph_file), "--seeds", "1", "--workers", "1"]
     words += ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--quiet", "--only"]
     for word, code in (("ncm", 0), ("nmc", 2)):
         monkeypatch.setattr(sys, "argv", [*words, word])
@@ -321,9 +287,7 @@ def test_only_on_the_command_line(
     assert capfd.readouterr().err == (
         "hpn: no case has the method or preset 'nmc'; did you mean 'ncm'? known: hpn, paper, ncm\n"
     )
-    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"] if "again" in case] == [
-        "ncm"
-    ]
+    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"] if "again" in case] == ["ncm"]
 
 
 def test_only_where_no_data_is_on_disk(tmp_path: Path) -> None:
@@ -345,11 +309,7 @@ def test_figures_that_a_page_no_longer_has_go(tmp_path: Path, graph_file: Path) 
 def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, graph_file: Path) -> None:
     made = quick(tmp_path, LEVELS, graph_file)
     made_plan = make_plan(
-        [EXPERIMENTS[LOSSES]],
-        datasets=[str(graph_file)],
-        seeds=[0],
-        runs=tmp_path / "runs",
-        data_root=None,
+        [EXPERIMENTS[LOSSES]], datasets=[str(graph_file)], seeds=[0], runs=tmp_path / "runs", data_root=None
     )
     busy = made_plan.cells[0]
     with open_run_folder(busy.folder, busy.config):
@@ -364,9 +324,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, grap
     assert quick(tmp_path, LOSSES, graph_file)["failed"] == [], "the same call tries again"
 
 
-def test_data_sets_that_are_not_on_disk_are_left_out_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_sets_that_are_not_on_disk_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = EXPERIMENTS["dynamics"].model_copy(update={"datasets": ("synthetic", "ogbn-arxiv")})
     monkeypatch.setitem(EXPERIMENTS, "dynamics", experiment)
     done = quick(tmp_path, "dynamics", data_root=tmp_path / "nothing", seeds=1)

@@ -71,12 +71,9 @@ def test_dynamics(draw, plotted):
 def test_grids_leave_out_what_failed(draw, plotted, fail):
     section, figures = draw("extractors", "sensitivity-extractors", lambda section: fail(section, 0))
     for metric in ("am", "fm"):
-        found = {
-            (row["row"], row["column"]): row["value"] for row in plotted(figures[f"cora-{metric}"].chart)
-        }
+        found = {(row["row"], row["column"]): row["value"] for row in plotted(figures[f"cora-{metric}"].chart)}
         assert found == {
-            (case.label["num_extractors"], case.label["dim"]): case.metrics[metric].mean
-            for case in section.cases[1:]
+            (case.label["num_extractors"], case.label["dim"]): case.metrics[metric].mean for case in section.cases[1:]
         }
     assert figures["cora-am"].caption.startswith("The highest is 22 extractors, dimension 16 with ")
 
@@ -121,10 +118,7 @@ def test_weights_of_all_data_sets_share_a_chart(make_section, plotted):
                 xs[row["run"]].append(row["x"])
                 case = sections[names.index(row["run"])].find(**{"alpha": 1.0, "beta": 1.0, swept: row["x"]})
                 assert row["mean"] == case.metrics[metric].mean
-        assert xs == {
-            "cora": pytest.approx(powers),
-            "citeseer": pytest.approx(powers[:3] if swept == "beta" else []),
-        }
+        assert xs == {"cora": pytest.approx(powers), "citeseer": pytest.approx(powers[:3] if swept == "beta" else [])}
 
 
 def test_growth_is_of_the_smallest_hpn(draw, plotted):

@@ -48,8 +48,7 @@ def render(tables_of):
 
 def test_pages_are_whole(experiment, make_content, make_section, render):
     content = make_content(
-        *(experiment, make_section(experiment)),
-        make_section(experiment, "digits", num_tasks=5, is_paper=False),
+        *(experiment, make_section(experiment)), make_section(experiment, "digits", num_tasks=5, is_paper=False)
     )
     for section in content["sections"]:
         for number, case in enumerate(section["cases"]):
@@ -75,8 +74,7 @@ def test_pages_are_whole(experiment, make_content, make_section, render):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"num_seeds": 1}, {"num_tasks": 1, "is_paper": False}, {"dataset": "ogbn-products", "num_tasks": 23}],
+    "options", [{"num_seeds": 1}, {"num_tasks": 1, "is_paper": False}, {"dataset": "ogbn-products", "num_tasks": 23}]
 )
 def test_one_seed_one_task_and_long_streams(experiment, options, make_content, render):
     page, _, _ = render(make_content(experiment, **options))
@@ -143,9 +141,7 @@ def test_comparison(make_content, fail, render):
         *("−43.1 ± 0.5", "−42.3 ± 0.4", "−0.8", "worse"),
     ]
     assert table[1][10:] == ["98,765", "12.8"]
-    assert table[4][1:9] == [
-        *(r"failed: out of \| memory \<b\>", "63.1 ± 1.2", "–", "–", "–", "−42.7 ± 1.6", "–", "–"),
-    ]
+    assert table[4][1:9] == [*(r"failed: out of \| memory \<b\>", "63.1 ± 1.2", "–", "–", "–", "−42.7 ± 1.6", "–", "–")]
     rows = {row[0]: row for row in table}
     assert [*rows].index("hpn (best)") == [*rows].index("hpn (paper)") + 1
     assert rows["joint · gcn"][5:10] == ["–"] * 5
@@ -283,9 +279,7 @@ def test_summary(make_content, make_section, render):
     contents = {}
     for name, experiment in EXPERIMENTS.items():
         datasets = [dataset for dataset in experiment.datasets if dataset != "ogbn-products"]
-        contents[name] = make_content(
-            name, *(make_section(name, d, is_paper=d != "digits") for d in datasets)
-        )
+        contents[name] = make_content(name, *(make_section(name, d, is_paper=d != "digits") for d in datasets))
     page, (listed, counts, claims, ours, others), _ = render(contents)
     assert "```\nhpn reproduce all --seeds 2\n```" in page.markdown
     assert set(re.findall(r"\]\(([^)]+)\)", page.markdown)) == {f"{name}.md" for name in EXPERIMENTS}

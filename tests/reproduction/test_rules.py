@@ -100,9 +100,7 @@ def weights(am: Callable[[float, float], float] = lambda alpha, beta: 90.0) -> l
 
 def thresholds(am: Sequence[float] = PEAK, atomic: Sequence[float | None] = COUNTS) -> list[Json]:
     values = zip((0.01, 0.1, 0.2, 0.25, 0.3, 0.4), am, atomic, strict=True)
-    return [
-        case({"threshold_atomic": t}, am, prototypes={"atomic": num} if num else {}) for t, am, num in values
-    ]
+    return [case({"threshold_atomic": t}, am, prototypes={"atomic": num} if num else {}) for t, am, num in values]
 
 
 def grown(preset: str = "paper", parameters: float = 2000, **most: int) -> Json:

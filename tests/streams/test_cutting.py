@@ -89,9 +89,7 @@ def test_neighbours_are_in_the_order_of_the_view_whatever_order_they_had(
 
 
 @pytest.mark.parametrize("edges_at_once", [1, 1 << 22])
-def test_nodes_without_edges_are_in_view(
-    trace: Trace, edges_at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_without_edges_are_in_view(trace: Trace, edges_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "EDGES_AT_ONCE", edges_at_once)
     x, y = torch.arange(12.0).unsqueeze(1), torch.arange(12) % 2
     for links in (torch.zeros(2, 0, dtype=torch.long), torch.tensor([[3, 4], [5, 5]])):

@@ -47,9 +47,7 @@ def test_oracle_queries(tagged: Graph, trace: Trace, edges: Edges) -> None:
         assert query.classes == stream.classes[task]
         assert not query.grouped
         assert [int(tagged.y[node]) for node in trace.ids(query.graph, query.nodes)] == key.y.tolist()
-        assert trace.edges(query.graph) == trace.edges(stream.step(task).graph), (
-            "the same after any later task"
-        )
+        assert trace.edges(query.graph) == trace.edges(stream.step(task).graph), "the same after any later task"
 
 
 @pytest.mark.parametrize("evaluate", ["global", "grouped"])
@@ -87,9 +85,7 @@ def test_node_numbers_tell_nothing() -> None:
 def test_unlabelled_nodes_and_classes_in_no_task_are_in_no_view(tagged: Graph, trace: Trace) -> None:
     y = tagged.y.clone()
     y[:6] = -1
-    stream = TaskStream(
-        Graph.build("part", x=tagged.x, links=tagged.edge_index, y=y), tasks="0,1;2,3", edges="seen"
-    )
+    stream = TaskStream(Graph.build("part", x=tagged.x, links=tagged.edge_index, y=y), tasks="0,1;2,3", edges="seen")
     seen = set(trace.ids(stream.step(1).graph))
     assert seen == {node for node in range(6, 60) if node % 6 < 4}
 

@@ -34,9 +34,7 @@ def growing_graphs(draw: st.DrawFn) -> Graph:
     links = torch.randint(num_nodes, (2, 5 * num_nodes), generator=generator)
     x = FIRST + torch.arange(num_nodes).float().unsqueeze(1)
     labels = y if draw(st.booleans()) else None
-    return Graph.build(
-        "growing", x=x, links=links, y=y[-1], class_names="abc", node_time=times, y_by_time=labels
-    )
+    return Graph.build("growing", x=x, links=links, y=y[-1], class_names="abc", node_time=times, y_by_time=labels)
 
 
 @settings(deadline=None, max_examples=40)
@@ -48,10 +46,7 @@ def test_nothing_of_a_later_time_is_in_reach(trace: Trace, graph: Graph, seed: i
     edges = {(FIRST + a, FIRST + b) for a, b in graph.edge_index.t().tolist()}
     for after, time in enumerate(times):
         asked = [query for query, _ in stream.queries(after=after, evaluate="global", ahead=1)]
-        things: list[tuple[Step | Query, int]] = [
-            (stream.step(after, with_past=True), time),
-            (asked[0], time),
-        ]
+        things: list[tuple[Step | Query, int]] = [(stream.step(after, with_past=True), time), (asked[0], time)]
         things += [(query, times[after + 1]) for query in asked[1:]]
         for thing, last in things:
             here = {FIRST + node for node in range(graph.num_nodes) if graph.node_time[node] <= last}
@@ -126,11 +121,7 @@ def test_given_masks_are_kept_and_classes_without_training_nodes_are_not_promise
         ({"node_time": None}, ConfigError, "small has no times; --stream time needs node_time"),
         ({"node_time": torch.ones(12)}, ConfigError, "all nodes have the same time"),
         ({"y": torch.tensor([0] * 6 + [-1] * 6)}, DataError, "no training node of time 1 has a label"),
-        (
-            {"y": torch.tensor([0] * 11 + [1]), "node_time": torch.arange(12) // 11},
-            DataError,
-            "no test nodes",
-        ),
+        ({"y": torch.tensor([0] * 11 + [1]), "node_time": torch.arange(12) // 11}, DataError, "no test nodes"),
     ],
 )
 def test_times_that_give_no_stream(changes: dict[str, Any], kind: type[Exception], message: str) -> None:
@@ -138,9 +129,7 @@ def test_times_that_give_no_stream(changes: dict[str, Any], kind: type[Exception
         TimeStream(small(**changes))
 
 
-def test_views_hold_no_features_of_later_nodes_however_large_they_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_views_hold_no_features_of_later_nodes_however_large_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "COPIED", 0)
     stream = TimeStream(load_dataset("synthetic", num_times=3))
     for view in (stream.step(0).graph, stream.query(step=1, after=0, evaluate="global")[0].graph):

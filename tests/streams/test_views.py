@@ -59,9 +59,7 @@ def secret() -> Graph:
 
 @pytest.mark.parametrize("edges", ["within", "seen"])
 @pytest.mark.parametrize("mode", ["oracle", "global", "grouped"])
-def test_nothing_of_a_later_task_and_no_label_of_a_query(
-    secret: Graph, trace: Trace, edges: Any, mode: Any
-) -> None:
+def test_nothing_of_a_later_task_and_no_label_of_a_query(secret: Graph, trace: Trace, edges: Any, mode: Any) -> None:
     scenario = "task" if mode == "oracle" else "class"
     stream = TaskStream(secret, edges=edges, scenario=scenario)  # type: ignore[arg-type]
     cheat = Cheat()

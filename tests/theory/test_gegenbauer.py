@@ -65,9 +65,7 @@ def test_different_degrees_are_orthogonal_and_the_mean_square_is_one_over_the_ha
 
 
 @pytest.mark.parametrize(("dim", "degree"), [(3, 2), (3, 4), (4, 2), (5, 2)])
-def test_between_unit_vectors_they_are_positive_and_of_the_rank_of_the_harmonics(
-    dim: int, degree: int
-) -> None:
+def test_between_unit_vectors_they_are_positive_and_of_the_rank_of_the_harmonics(dim: int, degree: int) -> None:
     """The one fact that linear-programming bounds rest on."""
     vectors = np.random.default_rng(0).normal(size=(40, dim))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -103,8 +101,7 @@ def test_rounding_leaves_sums_of_cosines_as_exact_as_their_use_expects(dim: int,
     rounded = [[Fraction(entry) for entry in row] for row in to_cosines(dim, degree).tolist()]
     exact = pochhammer_table(dim, degree)
     errors = [
-        sum(abs(is_ - should) for is_, should in zip(*rows, strict=True))
-        for rows in zip(rounded, exact, strict=True)
+        sum(abs(is_ - should) for is_, should in zip(*rows, strict=True)) for rows in zip(rounded, exact, strict=True)
     ]
     assert float(max(errors)) < 8 * degree * np.finfo(float).eps
 

@@ -69,9 +69,7 @@ def on_a_grid(dim: int, cosine: float, coefficients: Floats, num: int) -> tuple[
     return x, coefficients @ gegenbauer(dim, len(coefficients) - 1, x)
 
 
-@pytest.mark.parametrize(
-    ("dim", "expected"), [(3, 13.158), (4, 25.558), (5, 46.337), (6, 82.631), (7, 140.162)]
-)
+@pytest.mark.parametrize(("dim", "expected"), [(3, 13.158), (4, 25.558), (5, 46.337), (6, 82.631), (7, 140.162)])
 def test_published_bounds_on_kissing_numbers(dim: int, expected: float) -> None:
     value = certificate_at(dim, 0.5).value
     assert expected <= value <= expected + 0.002
@@ -196,21 +194,11 @@ def draw(scale: float) -> Any:
 
 @pytest.mark.parametrize(
     "x",
-    [
-        None,
-        np.zeros_like,
-        np.ones_like,
-        draw(1e-3),
-        draw(1.0),
-        draw(1e6),
-        lambda costs: np.full_like(costs, np.nan),
-    ],
+    [None, np.zeros_like, np.ones_like, draw(1e-3), draw(1.0), draw(1e6), lambda costs: np.full_like(costs, np.nan)],
     ids=["nothing", "zeros", "ones", "small", "random", "large", "nan"],
 )
 @pytest.mark.parametrize(("dim", "most"), [(4, 26), (8, 240)])
-def test_a_broken_solver_does_not_break_the_bound(
-    monkeypatch: pytest.MonkeyPatch, x: Any, dim: int, most: int
-) -> None:
+def test_a_broken_solver_does_not_break_the_bound(monkeypatch: pytest.MonkeyPatch, x: Any, dim: int, most: int) -> None:
     monkeypatch.setattr(linear_programming, "linprog", solver_that_returns(x))
     certificate = linear_programming_bound(dim, 0.5)
     assert certificate is not None

@@ -46,9 +46,7 @@ def test_extractors_count_once_their_features_are_known(in_one_set: bool) -> Non
 def test_each_level_has_its_own_threshold() -> None:
     bound = MemoryBound(3, (0.5, 0.7, 1.0), num_extractors=1)
     assert tuple(bound.codes) == tuple(bound.prototypes) == LEVELS
-    assert bound.codes == {
-        level: max_code_size(3, t) for level, t in zip(LEVELS, (0.5, 0.7, 1.0), strict=True)
-    }
+    assert bound.codes == {level: max_code_size(3, t) for level, t in zip(LEVELS, (0.5, 0.7, 1.0), strict=True)}
     assert bound.prototypes == {"atomic": 26, "node": max_code_size(3, 0.7).size, "class": 6}
 
 
@@ -62,9 +60,7 @@ def test_memory_beyond_floating_point_is_still_a_whole_number() -> None:
     "params", [{"num_extractors": 0}, {"num_extractors": -2}, {"num_extractors": 2, "num_features": -1}]
 )
 def test_a_model_without_extractors_or_with_negative_features_is_an_error(params: dict[str, Any]) -> None:
-    with pytest.raises(
-        ConfigError, match="1 extractor of each kind or more, and 0 features or more"
-    ) as caught:
+    with pytest.raises(ConfigError, match="1 extractor of each kind or more, and 0 features or more") as caught:
         MemoryBound(2, PAPER, **params)
     assert "\n" not in str(caught.value)
 

@@ -96,9 +96,7 @@ def test_from_right_angles_on_rankin_has_the_last_word(t: float) -> None:
 
 
 @pytest.mark.parametrize(("dim", "t", "size", "most"), KNOWN)
-def test_no_bound_is_below_a_known_code_and_the_best_is_as_published(
-    dim: int, t: float, size: int, most: int
-) -> None:
+def test_no_bound_is_below_a_known_code_and_the_best_is_as_published(dim: int, t: float, size: int, most: int) -> None:
     bounds = upper_bounds(dim, t)
     assert [bound.name for bound in bounds] == ["linear programming", "Levenshtein", "Rankin", "cap area"]
     for bound in bounds:
@@ -108,9 +106,7 @@ def test_no_bound_is_below_a_known_code_and_the_best_is_as_published(
     assert min(bound.size for bound in bounds) == most
 
 
-@pytest.mark.parametrize(
-    ("t", "size"), [(2 / 3, 8), (1 - math.sqrt(5) / 3, 20)], ids=["cube", "dodecahedron"]
-)
+@pytest.mark.parametrize(("t", "size"), [(2 / 3, 8), (1 - math.sqrt(5) / 3, 20)], ids=["cube", "dodecahedron"])
 def test_solids_that_are_not_the_best_codes_fit(t: float, size: int) -> None:
     assert size < max_code_size(3, t).size < 1.4 * size
 
@@ -162,12 +158,7 @@ def test_on_the_ordinary_sphere_rankins_integral_is_elementary(t: float) -> None
 
 @pytest.mark.parametrize(
     ("dim", "t"),
-    [
-        *itertools.product((5, 17, 33, 49), (5e-5, 1e-3, 0.1, 0.5)),
-        (89, 9.04e-6),
-        (91, 9.54e-6),
-        (119, 1.72e-5),
-    ],
+    [*itertools.product((5, 17, 33, 49), (5e-5, 1e-3, 0.1, 0.5)), (89, 9.04e-6), (91, 9.54e-6), (119, 1.72e-5)],
 )
 def test_rankins_bound_is_not_rounded_to_the_unsafe_side(dim: int, t: float) -> None:
     """With y = 1 − cos φ, its integrals are those of polynomials in odd dimensions."""
@@ -248,8 +239,7 @@ def test_just_before_right_angles_nothing_happens_at_once(dim: int, t: float) ->
 
 
 @pytest.mark.parametrize(
-    ("dim", "t"),
-    [(0, 0.3), (-1, 0.3), (3, 0.0), (3, -0.1), (3, 2.001), (3, math.nan), (3, math.inf), (1, 0.0)],
+    ("dim", "t"), [(0, 0.3), (-1, 0.3), (3, 0.0), (3, -0.1), (3, 2.001), (3, math.nan), (3, math.inf), (1, 0.0)]
 )
 def test_no_space_and_no_distance_are_errors(dim: int, t: float) -> None:
     message = "dim must be at least 1" if dim < 1 else "above 0 and at most 2"

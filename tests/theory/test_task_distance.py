@@ -18,11 +18,7 @@ relaxed = settings(deadline=None, max_examples=40)
 
 
 def brute_force(x: Tensor, y: Tensor) -> float:
-    return min(
-        math.sqrt(sum((a - b) ** 2 for a, b in zip(u, v, strict=True)))
-        for u in x.tolist()
-        for v in y.tolist()
-    )
+    return min(math.sqrt(sum((a - b) ** 2 for a, b in zip(u, v, strict=True))) for u in x.tolist() for v in y.tolist())
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 7), (40, 25)])

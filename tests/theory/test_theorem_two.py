@@ -17,12 +17,7 @@ from hpn.errors import ConfigError
 from hpn.learners import HPN
 from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import TaskStream
-from hpn.theory.theorem_two import (
-    TheoremTwo,
-    check_theorem_two,
-    extractor_blocks,
-    smallest_eigenvalue,
-)
+from hpn.theory.theorem_two import TheoremTwo, check_theorem_two, extractor_blocks, smallest_eigenvalue
 
 relaxed = settings(deadline=None, max_examples=40)
 

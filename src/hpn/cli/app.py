@@ -18,17 +18,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-app = typer.Typer(
-    name="hpn",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = typer.Typer(name="hpn", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @app.callback(invoke_without_command=True)
-def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     """Continual learning on graphs that keep growing."""
     if version:
         typer.echo(f"hpn {__version__}")

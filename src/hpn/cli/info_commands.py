@@ -30,13 +30,11 @@ def recipes(output: Output) -> None:
 @with_options
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(help="Folders of runs, comparisons or tuning; with --graph, of one model."),
+        list[Path], typer.Argument(help="Folders of runs, comparisons or tuning; with --graph, of one model.")
     ],
     *,
     graph: Annotated[
-        str | None,
-        typer.Option(metavar="GRAPH", help="Show the nodes of this graph as a model answers them."),
+        str | None, typer.Option(metavar="GRAPH", help="Show the nodes of this graph as a model answers them.")
     ] = None,
     map_: Annotated[
         str, typer.Option("--map", metavar="HOW", help="With --graph: pca, or tsne for up to 3,000 nodes.")

@@ -44,17 +44,12 @@ def fit(
     out: Annotated[Path, Option(metavar="MODEL", help="The folder to write.")],
     text: TextColumns = None,
     width: Annotated[
-        int | None,
-        Option(metavar="N", help="Random features, 500 to 2000 by size; more are slower and more accurate."),
+        int | None, Option(metavar="N", help="Random features, 500 to 2000 by size; more are slower and more accurate.")
     ] = None,
-    strength: Annotated[
-        float, Option(metavar="X", help="Regularisation: more trusts single labels less.")
-    ] = 0.1,
+    strength: Annotated[float, Option(metavar="X", help="Regularisation: more trusts single labels less.")] = 0.1,
     balance: Annotated[float, Option(metavar="X", help="0: nodes count the same; 1: classes do.")] = 0.75,
     threshold: Annotated[float, Option(metavar="T", help="Distance within which prototypes match.")] = 0.003,
-    seed: Annotated[
-        int, Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")
-    ] = 0,
+    seed: Annotated[int, Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")] = 0,
     force: Annotated[bool, Option("--force", help="Replace an existing model.")] = False,
     session: Session,
 ) -> None:
@@ -67,9 +62,7 @@ def fit(
 
     _check_out(out, force)
     loaded = session.open_graph(graph, text=tuple(text or ()))
-    model = ClassifierCore(
-        width=width, strength=strength, balance=balance, threshold=threshold, random_state=seed
-    )
+    model = ClassifierCore(width=width, strength=strength, balance=balance, threshold=threshold, random_state=seed)
     with session.working(f"measuring on held-out nodes of {graph}"):
         held_out, accuracy = measure(model, loaded, seed)
     with session.working(f"learning {graph}"):
@@ -211,13 +204,9 @@ def predict(
     model: ModelPath,
     graph: GraphPath,
     *,
-    nodes: Annotated[
-        Path | None, Option(metavar="FILE", help="Only these nodes: a table with a column id.")
-    ] = None,
+    nodes: Annotated[Path | None, Option(metavar="FILE", help="Only these nodes: a table with a column id.")] = None,
     unlabelled: Annotated[bool, Option("--unlabelled", help="Only nodes without a label.")] = False,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="A .csv or .parquet file; - is standard output.")
-    ] = Path("-"),
+    out: Annotated[Path, Option(metavar="FILE", help="A .csv or .parquet file; - is standard output.")] = Path("-"),
     session: Session,
 ) -> None:
     """Predict the classes of nodes: id, class, probability, and the second likeliest class."""
@@ -280,9 +269,7 @@ def _check_out(out: Path, force: bool) -> None:
 
     if is_model(out):
         if not force:
-            raise ConfigError(
-                f"--out {out} is a model already; hpn update {out} adds to it, --force replaces it"
-            )
+            raise ConfigError(f"--out {out} is a model already; hpn update {out} adds to it, --force replaces it")
     elif out.exists():
         left_over = ("state-*.safetensors", ".*.part")  # by an interrupted command
         if not out.is_dir() or not all(any(map(path.match, left_over)) for path in out.iterdir()):

@@ -72,9 +72,7 @@ def check_table(path: Path, graph: Path) -> None:
             folder, or its folder does not exist.
     """
     if path.suffix not in {".csv", ".parquet"}:
-        raise ConfigError(
-            f"--out {path}: expected a name that ends in .csv or .parquet, or - for standard output"
-        )
+        raise ConfigError(f"--out {path}: expected a name that ends in .csv or .parquet, or - for standard output")
     if not path.parent.is_dir():
         raise ConfigError(f"--out {path}: there is no folder {path.parent}; make it first")
     if path.is_dir():

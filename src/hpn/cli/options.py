@@ -21,19 +21,13 @@ if TYPE_CHECKING:
     from hpn.experiment.watch import Watcher
 
 Dataset = Annotated[str, Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
-Method = Annotated[
-    str, Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")
-]
+Method = Annotated[str, Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")]
 Backbone = Annotated[str | None, Option(metavar="NAME", help="gcn, gat or gin.")]
 Edges = Annotated[str | None, Option(metavar="WHICH", help="within (a task) or seen (all so far).")]
-Tasks = Annotated[
-    str | None, Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
-]
+Tasks = Annotated[str | None, Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")]
 ClassesPerTask = Annotated[int | None, Option(metavar="N", help="Default 2.")]
 Seed = Annotated[list[int] | None, Option(metavar="S", help="Run this seed.")]
-Settings = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")
-]
+Settings = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")]
 DataSettings = Annotated[list[str] | None, Option("--set", metavar="data.KEY=VALUE")]
 DataRoot = Annotated[
     Path | None, Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR")
@@ -50,9 +44,7 @@ class Protocol:
     scenario: Annotated[str | None, Option(metavar="NAME", help="task or class.")] = None
     edges: Edges = None
     evaluate: Annotated[str | None, Option(metavar="HOW", help="oracle, global or grouped.")] = None
-    stream: Annotated[str, Option(metavar="KIND", help="tasks, or time for graphs with node times.")] = (
-        "tasks"
-    )
+    stream: Annotated[str, Option(metavar="KIND", help="tasks, or time for graphs with node times.")] = "tasks"
     tasks: Tasks = None
     classes_per_task: ClassesPerTask = None
 
@@ -80,9 +72,9 @@ class Place:
     device: Annotated[
         str, Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one.")
     ] = "auto"
-    ray: Annotated[
-        str | None, Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")
-    ] = None
+    ray: Annotated[str | None, Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")] = (
+        None
+    )
     data_root: DataRoot = None
 
 

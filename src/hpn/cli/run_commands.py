@@ -41,9 +41,7 @@ def run(
     recipe: Annotated[
         Path | None, Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
     ] = None,
-    no_recipe: Annotated[
-        bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")
-    ] = False,
+    no_recipe: Annotated[bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")] = False,
     evaluate_ahead: EvaluateAhead = False,
     reference: Annotated[
         Path | None, Option(metavar="DIR", help="A finished run, such as joint training, for intransigence.")
@@ -102,9 +100,7 @@ def compare(
     ] = None,
     backbones: Annotated[str, Option(metavar="NAMES", help="For methods that have one.")] = "gcn,gat,gin",
     seeds: Seeds,
-    set_: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")
-    ] = None,
+    set_: Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")] = None,
     evaluate_ahead: EvaluateAhead = False,
     no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
     runs: Runs = Path("runs"),

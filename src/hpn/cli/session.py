@@ -32,9 +32,9 @@ TextColumns = Annotated[
 class Session(WatchedOutput):
     """One call of a command that reads a graph."""
 
-    missing: Annotated[
-        str | None, Option(metavar="HOW", help="Missing values: error (the default), mean or zero.")
-    ] = None
+    missing: Annotated[str | None, Option(metavar="HOW", help="Missing values: error (the default), mean or zero.")] = (
+        None
+    )
     unknown_edges: Annotated[
         str | None, Option(metavar="HOW", help="Edges to unknown nodes: error (the default) or drop.")
     ] = None

@@ -90,10 +90,7 @@ def choose(
 
 @theory_app.command()
 @with_options
-def check(
-    run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")],
-    output: Output,
-) -> None:
+def check(run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")], output: Output) -> None:
     """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
     from hpn.display.theory import print_check
     from hpn.experiment.bound_check import check_run
@@ -137,9 +134,7 @@ def retention(
         )
     output.report(study, print_retention)
     if study.report.retention == "certified" and not study.report.is_proved:
-        raise typer.Exit(
-            fail("an answer about an earlier task has changed; this is a bug, please report it", 1)
-        )
+        raise typer.Exit(fail("an answer about an earlier task has changed; this is a bug, please report it", 1))
 
 
 @theory_app.command()

@@ -247,8 +247,7 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
     note = ""
     if info is not None and info.published[1] not in {None, graph.num_links}:
         note = (
-            f"The literature counts {info.published[1]:,} edges; "
-            f"the published files hold {graph.num_links:,} records."
+            f"The literature counts {info.published[1]:,} edges; the published files hold {graph.num_links:,} records."
         )
     return {
         "name": graph.name,

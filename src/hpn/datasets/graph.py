@@ -246,12 +246,7 @@ def check_shape(name: str, shape: tuple[int, int]) -> None:
 
 
 def check_labels(
-    name: str,
-    y: Tensor,
-    num_nodes: int,
-    class_names: Sequence[str] | None,
-    *,
-    labels: Labels = "required",
+    name: str, y: Tensor, num_nodes: int, class_names: Sequence[str] | None, *, labels: Labels = "required"
 ) -> tuple[str, ...]:
     """Make sure that every node has a class or -1, and give the names of the classes."""
     if len(y) != num_nodes:
@@ -284,8 +279,7 @@ def _check_finite(name: str, x: Tensor) -> None:
 def not_finite(name: str, node: int, feature: int, value: float) -> DataError:
     """Make the error for a feature that is missing or infinite."""
     return DataError(
-        f"{name}: feature {feature} of node {node} is {value}; "
-        "replace or drop missing and infinite values first"
+        f"{name}: feature {feature} of node {node} is {value}; replace or drop missing and infinite values first"
     )
 
 
@@ -307,8 +301,7 @@ def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
         mask: Tensor = getattr(masks, part)
         if mask.dtype != torch.bool or mask.shape != (num_nodes,):
             raise DataError(
-                f"{name}: the {part} mask must be {num_nodes} Booleans, "
-                f"got {mask.dtype} of shape {tuple(mask.shape)}"
+                f"{name}: the {part} mask must be {num_nodes} Booleans, got {mask.dtype} of shape {tuple(mask.shape)}"
             )
     overlap = (masks.train & masks.val) | (masks.train & masks.test) | (masks.val & masks.test)
     if bool(overlap.any()):
@@ -333,9 +326,7 @@ def check_times(
     low, high = int(y_by_time.min()), int(y_by_time.max())
     if low < UNLABELLED or high >= num_classes:
         wrong = low if low < UNLABELLED else high
-        raise DataError(
-            f"{name}: labels by time contain {wrong}, expected -1 (unlabelled) to {num_classes - 1}"
-        )
+        raise DataError(f"{name}: labels by time contain {wrong}, expected -1 (unlabelled) to {num_classes - 1}")
     rows = y_by_time.long().clone()
     for at, row in enumerate(rows):
         row[step_of > at] = UNLABELLED
@@ -345,10 +336,7 @@ def check_times(
 
 
 def hash_arrays(
-    arrays: Mapping[str, Any],
-    class_names: Sequence[str],
-    split_rule: str,
-    class_order: Sequence[int] | None,
+    arrays: Mapping[str, Any], class_names: Sequence[str], split_rule: str, class_order: Sequence[int] | None
 ) -> str:
     """Hash edges, classes, features, split and times; arrays are only sliced, so that they may be on disk.
 

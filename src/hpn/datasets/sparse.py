@@ -73,9 +73,7 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
     crow = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
     torch.cumsum(counts, 0, out=crow[1:])
     # Entry e of row r sits at starts[r] + (e - crow[r]) in the source.
-    entries = torch.arange(int(crow[-1]), device=index.device) + torch.repeat_interleave(
-        starts - crow[:-1], counts
-    )
+    entries = torch.arange(int(crow[-1]), device=index.device) + torch.repeat_interleave(starts - crow[:-1], counts)
     shape = (len(index), x.shape[1])
     return csr_tensor(crow, x.col_indices()[entries], x.values()[entries], shape)
 

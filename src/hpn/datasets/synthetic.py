@@ -95,16 +95,10 @@ def load_synthetic(
 
 
 def _choose_size(
-    preset: str,
-    num_nodes: int | None,
-    num_links: int | None,
-    num_features: int | None,
-    num_classes: int | None,
+    preset: str, num_nodes: int | None, num_links: int | None, num_features: int | None, num_classes: int | None
 ) -> _Size:
     if preset not in _PRESETS:
-        raise ConfigError(
-            f"preset={preset!r}: {nearest(preset, _PRESETS)}expected one of {', '.join(_PRESETS)}"
-        )
+        raise ConfigError(f"preset={preset!r}: {nearest(preset, _PRESETS)}expected one of {', '.join(_PRESETS)}")
     base = _PRESETS[preset]
     return _Size(
         base.num_nodes if num_nodes is None else num_nodes,
@@ -144,9 +138,7 @@ def _class_sizes(size: _Size) -> NDArray[np.int64]:
     return sizes
 
 
-def _draw_features(
-    rng: np.random.Generator, y: NDArray[np.int64], size: _Size, noise: float
-) -> NDArray[np.float32]:
+def _draw_features(rng: np.random.Generator, y: NDArray[np.int64], size: _Size, noise: float) -> NDArray[np.float32]:
     means = rng.standard_normal((size.num_classes, size.num_features), dtype=np.float32)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     x = np.empty((size.num_nodes, size.num_features), dtype=np.float32)
@@ -159,9 +151,7 @@ def _draw_features(
     return x
 
 
-def _draw_links(
-    rng: np.random.Generator, y: NDArray[np.int64], size: _Size, homophily: float
-) -> NDArray[np.int32]:
+def _draw_links(rng: np.random.Generator, y: NDArray[np.int64], size: _Size, homophily: float) -> NDArray[np.int32]:
     """Draw both ends of every link from a row of tickets, of which a node holds several.
 
     The tickets of a node lie side by side, and so do those of a class. A link within a class is

@@ -148,9 +148,7 @@ class LiveProgress(Watcher):
             self._bars.console.print(Text(f"{progress.last} failed: {progress.error}", style="red"))
         notes = [f"{_duration(progress.remaining)} left"] if progress.remaining else []
         notes.append(_trials_line(progress.trials) if progress.trials else ", ".join(progress.running))
-        self._move(
-            "jobs", completed=progress.done, total=progress.total, note=" · ".join(filter(None, notes))
-        )
+        self._move("jobs", completed=progress.done, total=progress.total, note=" · ".join(filter(None, notes)))
 
     def reading(self, total: int) -> Callable[[int], None]:
         """Move the bar."""

@@ -11,14 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpn.display.tables import make_table, open_console
-from hpn.report.comparison import (
-    compared_metrics,
-    failures,
-    paper_note,
-    row_cells,
-    row_label,
-    table_columns,
-)
+from hpn.report.comparison import compared_metrics, failures, paper_note, row_cells, row_label, table_columns
 from hpn.report.format import count, metric_text, plural, quantity, spread
 from hpn.report.results import metric_of, shown_metrics, step_noun
 from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
@@ -62,9 +55,7 @@ def print_result(result: RunResult) -> None:
         console.print(_matrix_table(result))
         if result.trivial_steps:
             listed = ", ".join(str(step + 1) for step in result.trivial_steps)
-            console.print(
-                f"{step_noun(result)} {listed}: a single class to choose from, so 100 % when it is learned"
-            )
+            console.print(f"{step_noun(result)} {listed}: a single class to choose from, so 100 % when it is learned")
     if result.left_out:
         console.print(f"in no task: {', '.join(result.left_out)}", style="dim")
     _print_leak(console, result)

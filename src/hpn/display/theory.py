@@ -60,8 +60,7 @@ def print_choices(chosen: dict[str, Any]) -> None:
     console.print(f"{num} extractors of each kind; {counted}", style="dim")
     console.print("one code: as hpn keeps the atomic prototypes of all extractors", style="dim")
     console.print(
-        "validation nodes decide which learns best: hpn run DATASET --set preset=paper --set dim=D",
-        style="dim",
+        "validation nodes decide which learns best: hpn run DATASET --set preset=paper --set dim=D", style="dim"
     )
 
 
@@ -104,9 +103,7 @@ def print_retention(study: RetentionResult) -> None:
         console.print(NO_THEOREM)
     else:
         _print_theorem(console, report.theorem)
-    table = make_table(
-        "nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers"
-    )
+    table = make_table("nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers")
     proofs = {(proof.task, proof.after): proof for proof in report.proofs}
     for row in report.changes[:MOST_ROWS]:
         proof = proofs[row.task, row.after]
@@ -125,9 +122,7 @@ def print_retention(study: RetentionResult) -> None:
 
 
 def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
-    table = make_table(
-        "Theorem 2", "distance", "λ_min", "t_A", "< √(λ(l_r+1))·dist", "printed: λ(l_r+1)·dist", "holds"
-    )
+    table = make_table("Theorem 2", "distance", "λ_min", "t_A", "< √(λ(l_r+1))·dist", "printed: λ(l_r+1)·dist", "holds")
     for number, row in enumerate(theorems[:MOST_ROWS]):
         numbers = (row.distance, row.eigenvalue, row.threshold, row.right_proved, row.right_printed)
         verdict = "yes" if row.is_satisfied else "no"

@@ -252,14 +252,7 @@ def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: 
     ]
     names_of = dict(enumerate(graph.class_names))
     return make_exploration(
-        graph.name,
-        network,
-        shown,
-        groups,
-        names_of,
-        step_names,
-        is_task_given=evaluate == "oracle",
-        recorded=recorded,
+        graph.name, network, shown, groups, names_of, step_names, is_task_given=evaluate == "oracle", recorded=recorded
     )
 
 
@@ -376,9 +369,7 @@ def _serve(
     return served
 
 
-def _draw(
-    network: SolvedNetwork, shown: Shown, groups: Sequence[Group], drawing: Drawing, seed: int
-) -> np.ndarray:
+def _draw(network: SolvedNetwork, shown: Shown, groups: Sequence[Group], drawing: Drawing, seed: int) -> np.ndarray:
     """Places on the map ``[2, n]``, on a grid with the same unit in both directions."""
     if len(groups) == 1:
         represented = network.represent(groups[0].accounts.evidence)

@@ -44,12 +44,7 @@ class RetentionResult:
 
 
 def study_retention(
-    dataset: str,
-    *,
-    seed: int = 0,
-    data_root: Path | str | None = None,
-    watcher: Watcher | None = None,
-    **choices: Any,
+    dataset: str, *, seed: int = 0, data_root: Path | str | None = None, watcher: Watcher | None = None, **choices: Any
 ) -> RetentionResult:
     """Learn a data set's tasks with ``hpn``, and after each compare every earlier task with what it was.
 

@@ -274,10 +274,7 @@ class Learner(ABC):
 
     @contextlib.contextmanager
     def _own_random(self) -> Iterator[None]:
-        with (
-            torch.random.fork_rng(devices=[]),
-            own_generator(self.device, self.seed, self.device_rng_),
-        ):
+        with torch.random.fork_rng(devices=[]), own_generator(self.device, self.seed, self.device_rng_):
             if hasattr(self, "rng_"):
                 torch.set_rng_state(self.rng_)
             else:

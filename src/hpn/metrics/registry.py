@@ -103,9 +103,7 @@ METRICS: dict[str, Metric] = {}
 """All metrics by name, in the order in which they are shown."""
 
 
-def metric(
-    label: str, unit: str, definition: str, *, higher_is_better: bool = True
-) -> Callable[[Function], Function]:
+def metric(label: str, unit: str, definition: str, *, higher_is_better: bool = True) -> Callable[[Function], Function]:
     """Add a function to the list, under its own name."""
 
     def add(function: Function) -> Function:

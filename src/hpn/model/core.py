@@ -34,14 +34,7 @@ from hpn.model.given import (
     read_nodes,
     read_validation,
 )
-from hpn.model.labels import (
-    check_kind,
-    code_of,
-    codes_of,
-    default_train_nodes,
-    read_all_labels,
-    read_name,
-)
+from hpn.model.labels import check_kind, code_of, codes_of, default_train_nodes, read_all_labels, read_name
 from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import NamedArguments, resolve_params
@@ -131,12 +124,7 @@ class ClassifierCore(NamedArguments):
             raise ConfigError("a parameter was changed after the first fit; call fit to start over")
         view = self._read_graph(data)
         settings = settings.fit_to(view.num_nodes)
-        if (
-            nodes is None
-            and y is None
-            and validation is None
-            and (held := default_nodes(data, "val_mask")) is not None
-        ):
+        if nodes is None and y is None and validation is None and (held := default_nodes(data, "val_mask")) is not None:
             validation = held, default_labels(data, held)
         rows = default_train_nodes(data, y) if nodes is None else read_nodes(nodes, view.num_nodes)
         train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
@@ -162,9 +150,7 @@ class ClassifierCore(NamedArguments):
         predicted: np.ndarray = self.known_classes(task)[probabilities.argmax(axis=1)]
         return predicted
 
-    def predict_proba(
-        self, data: GraphLike, nodes: Array | None = None, task: Name | None = None
-    ) -> np.ndarray:
+    def predict_proba(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
         """Probability of each class for each node.
 
         Args:
@@ -208,9 +194,7 @@ class ClassifierCore(NamedArguments):
         network, view, rows = self._ask(data, nodes, task)
         return network.represent(self._find_evidence(network, view, rows, task))
 
-    def explain(
-        self, data: GraphLike, nodes: Array | None = None, task: Name | None = None
-    ) -> list[Explanation]:
+    def explain(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> list[Explanation]:
         """Why each node is predicted as it is: evidence by slot, prototypes, neighbours and features."""
         network, view, rows = self._ask(data, nodes, task)
         found = explain(network, view, rows, self.labels_.__getitem__, self._known_task(task))
@@ -226,9 +210,7 @@ class ClassifierCore(NamedArguments):
             for entry in found
         ]
 
-    def explore(
-        self, data: GraphLike, nodes: Array | None = None, *, drawing: Drawing = "pca"
-    ) -> Exploration:
+    def explore(self, data: GraphLike, nodes: Array | None = None, *, drawing: Drawing = "pca") -> Exploration:
         """Nodes of a graph, by default all, with the account of each: what the node explorer shows.
 
         A node belongs to the step in which it was learned first: the steps are the graphs in which nodes were
@@ -284,9 +266,7 @@ class ClassifierCore(NamedArguments):
                 "chosen by the sizes of the graphs, give both the same width"
             )
         if self.n_features_in_ != other.n_features_in_:
-            raise ConfigError(
-                f"merge needs the same features, got {self.n_features_in_} and {other.n_features_in_}"
-            )
+            raise ConfigError(f"merge needs the same features, got {self.n_features_in_} and {other.n_features_in_}")
         names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
         if names[0] is not None and names[1] is not None and names[0].tolist() != names[1].tolist():
             raise ConfigError("merge needs the same features, got other names or another order")
@@ -339,9 +319,7 @@ class ClassifierCore(NamedArguments):
         draft = self._draft()
         draft.ledger_ = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
         draft.network_.memory = network.memory.forget_class(code)
-        draft.network_.tasks = {
-            name: part for name, part in network.tasks.items() if code not in part.classes
-        }
+        draft.network_.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
         draft._drop_labels()
         return self._become(draft)
 
@@ -592,12 +570,7 @@ class ClassifierCore(NamedArguments):
     def _settings(self) -> tuple[SolvedSettings, int]:
         from hpn.learners.hpn.presets import HPN
 
-        names = {
-            "width": "width",
-            "strength": "strength",
-            "balance": "balance",
-            "threshold": "threshold_atomic",
-        }
+        names = {"width": "width", "strength": "strength", "balance": "balance", "threshold": "threshold_atomic"}
         given = {name: getattr(self, key) for key, name in names.items()}
         for key in names:
             if getattr(self, key) is None and key != "width":
@@ -671,9 +644,7 @@ class ClassifierCore(NamedArguments):
         rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
         return network, view, rows.numpy()
 
-    def _find_evidence(
-        self, network: SolvedNetwork, view: GraphView, rows: np.ndarray, task: Name | None
-    ) -> Evidence:
+    def _find_evidence(self, network: SolvedNetwork, view: GraphView, rows: np.ndarray, task: Name | None) -> Evidence:
         """Evidence with the classes in sorted order."""
         evidence = network.find_evidence(view, rows, self._known_task(task))
         return evidence.arrange([code_of(label) for label in self.known_classes(task).tolist()])
@@ -687,10 +658,7 @@ class ClassifierCore(NamedArguments):
         return name
 
     def _drop_labels(self) -> None:
-        known = {
-            *self.network_.memory.counts,
-            *(c for part in self.network_.tasks.values() for c in part.classes),
-        }
+        known = {*self.network_.memory.counts, *(c for part in self.network_.tasks.values() for c in part.classes)}
         self.labels_ = {code: label for code, label in self.labels_.items() if code in known}
 
 

@@ -118,9 +118,7 @@ def read_nodes(nodes: Numbers, num_nodes: int, what: str = "nodes") -> Tensor:
     if numbers.dtype.kind not in "iu":
         types = [type(number).__name__ for number in numbers.tolist() if not isinstance(number, int)]
         came = types[0] if types else "more than 64 bits"
-        raise DataError(
-            f"{what} must be whole numbers or one Boolean a node, got {getattr(nodes, 'dtype', came)}"
-        )
+        raise DataError(f"{what} must be whole numbers or one Boolean a node, got {getattr(nodes, 'dtype', came)}")
     wrong = numbers[(numbers < 0) | (numbers >= num_nodes)]
     if len(wrong):
         raise DataError(f"{what} has {int(wrong[0])}, but nodes are numbered from 0 to {num_nodes - 1}")
@@ -196,9 +194,7 @@ def default_nodes(data: GraphLike, mask_name: str) -> Tensor | None:
     what, num_nodes = f"data.{mask_name}", _find_features(data).shape[0]
     chosen = _to_array(mask, what, "one Boolean a node")
     if chosen.ndim == 2:
-        raise DataError(
-            f"{what} holds {chosen.shape[1]} splits, expected one; pass nodes, such as {what}[:, 0]"
-        )
+        raise DataError(f"{what} holds {chosen.shape[1]} splits, expected one; pass nodes, such as {what}[:, 0]")
     if chosen.shape != (num_nodes,) or chosen.dtype != np.bool_:
         raise DataError(f"{what} must be {num_nodes} Booleans, one a node, got {_describe(mask)}")
     return torch.from_numpy(np.flatnonzero(chosen))

@@ -59,8 +59,7 @@ def check_kind(labels: list[Any]) -> None:
         DataError: If there are several.
     """
     kinds = {
-        "text" if isinstance(label, str) else "Booleans" if isinstance(label, bool) else "numbers"
-        for label in labels
+        "text" if isinstance(label, str) else "Booleans" if isinstance(label, bool) else "numbers" for label in labels
     }
     if len(kinds) > 1:
         raise DataError(f"labels are a mix of {' and '.join(sorted(kinds))}; use one kind")

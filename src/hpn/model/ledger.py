@@ -131,8 +131,6 @@ class Ledger:
         """Make it again of :meth:`state`."""
         graphs = tuple(LearnedGraph(int(n), int(m), str(name)) for n, m, name in state["graphs"])
         rows = state["nodes"].numpy().copy()
-        if rows.shape[1:] != (3,) or (
-            len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(graphs)
-        ):
+        if rows.shape[1:] != (3,) or (len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(graphs)):
             raise ValueError("nodes and graphs do not fit each other")
         return cls(graphs, (rows,))

@@ -75,20 +75,14 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
     except CheckpointError as error:
         raise CheckpointError(f"{str(error).partition(';')[0]}; save the model again") from None
     except OSError as error:
-        raise CheckpointError(
-            f"cannot read {folder} ({error.strerror}); give the folder of a model"
-        ) from None
+        raise CheckpointError(f"cannot read {folder} ({error.strerror}); give the folder of a model") from None
     if content is None or content.get("kind") != KIND:
-        raise CheckpointError(
-            f"{folder} is not a saved model ({NAME} of one is missing); give the folder of one"
-        )
+        raise CheckpointError(f"{folder} is not a saved model ({NAME} of one is missing); give the folder of one")
     found = content.get("model_format")
     if not isinstance(found, int) or isinstance(found, bool):
         raise CheckpointError(f"{folder} is damaged (it has no format number); save the model again")
     if found > FORMAT:
-        raise CheckpointError(
-            f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn"
-        )
+        raise CheckpointError(f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn")
     if found < OLDEST:
         raise CheckpointError(
             f"{folder} has format {found} of an earlier version of hpn, which did not know what it learned; "

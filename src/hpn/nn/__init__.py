@@ -1,14 +1,6 @@
 """Tensors in, tensors out: backbones and feature propagation."""
 
-from hpn.nn.backbones import (
-    BACKBONES,
-    GAT,
-    GCN,
-    GIN,
-    Backbone,
-    grow_outputs,
-    make_backbone,
-)
+from hpn.nn.backbones import BACKBONES, GAT, GCN, GIN, Backbone, grow_outputs, make_backbone
 from hpn.nn.subgraphs import Adjacency, Subgraph, SubgraphCutter
 
 __all__ = [

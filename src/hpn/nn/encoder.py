@@ -245,9 +245,7 @@ class Slots:
             self._layers |= {(hop, width, seed): layer for hop, layer in zip(hops, layers, strict=True)}
             del self.blocks[width, seed]
 
-    def projections(
-        self, hop: int, nodes: np.ndarray, width: int, seed: int, *, are_few: bool = True
-    ) -> np.ndarray:
+    def projections(self, hop: int, nodes: np.ndarray, width: int, seed: int, *, are_few: bool = True) -> np.ndarray:
         """What one slot of length 1 adds to the random layer before rounding ``[len(nodes), width]``.
 
         Wide features of all nodes are projected and then smoothed, unless few nodes are asked about.
@@ -379,10 +377,7 @@ def scale_rows(rows: Features) -> Features:
 
 
 def _lengths(rows: Features) -> np.ndarray:
-    if is_csr(rows):
-        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    else:
-        squares = np.einsum("ij,ij->i", rows, rows)
+    squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if is_csr(rows) else np.einsum("ij,ij->i", rows, rows)
     return np.asarray(np.maximum(np.sqrt(squares), np.float32(1e-12)), dtype=np.float32)
 
 

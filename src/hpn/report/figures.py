@@ -91,9 +91,7 @@ def metric_curve(group: Group, metric: Metric, title: str | None = None) -> Iter
         yield _lines(
             rows,
             group.domain,
-            title=alt.Title(
-                title or f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)
-            ),
+            title=alt.Title(title or f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)),
             x=_step_axis(f"{noun}s learned"),
             y=_value_axis(rows, f"{metric.label}, {metric.unit}"),
             tip=f"after {noun}",
@@ -136,9 +134,7 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
             tooltip=tips,
         )
     )
-    values = [
-        {"low": min(row["learned"], row["end"]), "high": max(row["learned"], row["end"])} for row in rows
-    ]
+    values = [{"low": min(row["learned"], row["end"]), "high": max(row["learned"], row["end"])} for row in rows]
     axis = _value_axis(values, "accuracy, %")
     yield _finish(
         alt.layer(
@@ -146,9 +142,7 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
             base.mark_point(filled=False, size=45, opacity=0.8).encode(y=_on(axis, "learned")),
             base.mark_point(filled=True, size=45, opacity=1).encode(y=_on(axis, "end")),
         ),
-        title=alt.Title(
-            f"Accuracy on each {noun}", subtitle="hollow: just after learning; filled: at the end"
-        ),
+        title=alt.Title(f"Accuracy on each {noun}", subtitle="hollow: just after learning; filled: at the end"),
         description=_ends(group, [result.mean_matrix()[-1] for result in group.results]),
         width=width,
     )
@@ -176,9 +170,7 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
     if not rows:
         return
     places = [row["place"] for row in rows]
-    names = alt.Axis(
-        labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False
-    )
+    names = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False)
     x = alt.X("share:Q", axis=None, scale=alt.Scale(domain=[0, 1.2]))
     base = (
         alt.Chart(_data(rows))
@@ -261,9 +253,7 @@ def growth_chart(
 
     A bound of more than 1,000 times the largest value is stated in the legend and not drawn.
     """
-    names = {
-        name: f"{name}, {bound_text(bounds[name], 'bound ')}" if name in bounds else name for name in grown
-    }
+    names = {name: f"{name}, {bound_text(bounds[name], 'bound ')}" if name in bounds else name for name in grown}
     rows: list[Row] = [
         {"series": names[name], "x": i, "mean": float(value), "text": count(value)}
         for name, values in grown.items()
@@ -384,8 +374,7 @@ def view_chart(
         .resolve_scale(x="independent", y="independent")
     )
     drawn: alt.TopLevelMixin = chart.properties(
-        title=alt.Title(title, subtitle=about),
-        description=f"{title}: {len(rows)} points, {len(classes)} classes",
+        title=alt.Title(title, subtitle=about), description=f"{title}: {len(rows)} points, {len(classes)} classes"
     )
     return drawn
 
@@ -423,9 +412,7 @@ def sweep_chart(
         rows,
         list(dict.fromkeys(row["run"] for row in rows)),
         title=alt.Title(title or f"{head} by {name}, {study.method}", subtitle=_deviation("", rows)),
-        x=alt.X(
-            "x:Q", title=x_title or name, scale=alt.Scale(**kind, nice=False, padding=14), axis=_PLAIN_AXIS
-        ),
+        x=alt.X("x:Q", title=x_title or name, scale=alt.Scale(**kind, nice=False, padding=14), axis=_PLAIN_AXIS),
         y=_value_axis(rows, y_title) if metric else _count_axis([row["mean"] for row in rows], y_title),
         tip=x_title or name,
         has_legend=several,
@@ -489,9 +476,7 @@ def comparison_charts(comparison: Comparison) -> Iterator[alt.TopLevelMixin]:
         )
 
 
-def comparison_chart(
-    intervals: Sequence[Interval], *, title: str, about: str, x_title: str
-) -> alt.TopLevelMixin:
+def comparison_chart(intervals: Sequence[Interval], *, title: str, about: str, x_title: str) -> alt.TopLevelMixin:
     """Draw one metric by method: mean and deviation, the paper's hollow below ours."""
     rows: list[Row] = [
         {
@@ -503,9 +488,7 @@ def comparison_chart(
         for source, value in (("ours", one.ours), ("the paper", one.paper))
         if value is not None
     ]
-    backbones = [
-        name for name in ("gcn", "gat", "gin", "no backbone") if any(r["backbone"] == name for r in rows)
-    ]
+    backbones = [name for name in ("gcn", "gat", "gin", "no backbone") if any(r["backbone"] == name for r in rows)]
     choice = _choose("backbone")
     sources = list(dict.fromkeys(row["source"] for row in rows))
     low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
@@ -552,9 +535,7 @@ def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, titl
             scale=alt.Scale(type="log", nice=False),
             axis=_PLAIN_AXIS,
         ),
-        y=alt.Y(
-            "mean:Q", title="prototypes at most", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
-        ),
+        y=alt.Y("mean:Q", title="prototypes at most", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")),
         tip="distance",
     )
 
@@ -619,18 +600,14 @@ def _lines(
     base = alt.Chart(_data(rows)).transform_filter(_VISIBLE)
     colour, shape = _colour(domain, has_legend=has_legend), _shape(domain, has_legend=has_legend)
     dash = alt.StrokeDash(
-        "run:N",
-        scale=alt.Scale(domain=list(domain), range=list(DASHES)),
-        legend=_legend(2) if has_legend else None,
+        "run:N", scale=alt.Scale(domain=list(domain), range=list(DASHES)), legend=_legend(2) if has_legend else None
     )
     layers = []
     if any(row.get("low", row["mean"]) < row["mean"] for row in rows):
         band = base.mark_area(opacity=0.13)
         layers.append(band.encode(x=x, y=_on(y, "low"), y2="high:Q", color=colour))
     layers.append(base.mark_line(strokeWidth=2.2).encode(x=x, y=y, color=colour, strokeDash=dash))
-    layers.append(
-        base.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=y, color=colour, shape=shape)
-    )
+    layers.append(base.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=y, color=colour, shape=shape))
     near = alt.selection_point(
         name="near", on="pointerover", nearest=True, encodings=["x"], empty=False, clear="pointerout"
     )
@@ -666,12 +643,7 @@ def _heat(
     }
     size = min(52.0, WIDTH / max(1, len(heads["column"])))
     base = alt.Chart(_data(rows)).encode(
-        x=alt.X(
-            "column:O",
-            title=column_title,
-            sort=heads["column"],
-            axis=alt.Axis(labelAngle=0, labelOverlap=True),
-        ),
+        x=alt.X("column:O", title=column_title, sort=heads["column"], axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("row:O", title=row_title, sort=heads["row"], axis=alt.Axis(labelOverlap=True)),
         tooltip=list(tips),
     )
@@ -705,27 +677,17 @@ def _finish(
 ) -> alt.TopLevelMixin:
     if has_runs:
         chart = chart.add_params(alt.param(name="hidden", value=[]))
-    finished: alt.TopLevelMixin = chart.properties(
-        title=title, description=description, width=width, height=height
-    )
+    finished: alt.TopLevelMixin = chart.properties(title=title, description=description, width=width, height=height)
     return finished
 
 
 def _summary_rows(
-    label: str,
-    points: Sequence[tuple[float, Summary | None]],
-    *,
-    ceiling: float = math.inf,
-    is_count: bool = False,
+    label: str, points: Sequence[tuple[float, Summary | None]], *, ceiling: float = math.inf, is_count: bool = False
 ) -> list[Row]:
     return [
         {
             **{"run": label, "x": x, "mean": value.mean},
-            **(
-                {}
-                if is_count
-                else {"low": value.mean - value.std, "high": min(ceiling, value.mean + value.std)}
-            ),
+            **({} if is_count else {"low": value.mean - value.std, "high": min(ceiling, value.mean + value.std)}),
             "text": count(value.mean) if is_count else spread(value),
         }
         for x, value in points
@@ -740,8 +702,7 @@ def _deviation(text: str, rows: Sequence[Row]) -> str:
 
 def _ends(group: Group, values: Sequence[Sequence[Summary | None]]) -> str:
     return "At the end: " + "; ".join(
-        f"{label} {', '.join(spread(value) for value in row)}"
-        for label, row in zip(group.labels, values, strict=True)
+        f"{label} {', '.join(spread(value) for value in row)}" for label, row in zip(group.labels, values, strict=True)
     )
 
 
@@ -772,9 +733,7 @@ def _value_axis(rows: Sequence[Row], title: str) -> alt.Y:
 
 def _count_axis(values: Sequence[float], title: str, *, is_log: bool | None = None) -> alt.Y:
     if not (_is_wide(values) if is_log is None else is_log):
-        return alt.Y(
-            "mean:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=6)
-        )
+        return alt.Y("mean:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=6))
     low, high = (f(math.log10(g(values))) for f, g in ((math.floor, min), (math.ceil, max)))
     every = math.ceil((high - low) / 7)
     ticks = [10.0**power for power in range(low, high + 1, every)]

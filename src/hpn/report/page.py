@@ -24,17 +24,7 @@ from hpn.experiment.run.result import RunResult
 from hpn.metrics import Metric
 from hpn.report.comparison import PARAMETERS_REMARK, compared_metrics, row_label, table_columns, table_notes
 from hpn.report.figures import FIGURES, WIDTH, chart_spec, comparison_charts
-from hpn.report.format import (
-    MISSING,
-    bound_text,
-    clean,
-    count,
-    decimal,
-    metric_text,
-    plural,
-    quantity,
-    spread,
-)
+from hpn.report.format import MISSING, bound_text, clean, count, decimal, metric_text, plural, quantity, spread
 from hpn.report.results import (
     Group,
     Run,
@@ -123,9 +113,7 @@ def write_report(
         raise DataError(f"there is nothing to report on; name at least one folder of a finished run{first}")
     for line in skipped:
         on_skip(line)
-    return write_page(
-        lambda: render_page(list(found.runs.values()), list(found.comparisons.values())), Path(out)
-    )
+    return write_page(lambda: render_page(list(found.runs.values()), list(found.comparisons.values())), Path(out))
 
 
 def write_page(render: Callable[[], str], out: Path) -> Path:
@@ -239,12 +227,9 @@ def _asset(name: str) -> str:
     text = (files("hpn.report") / "templates" / name).read_text(encoding="utf-8")
     if name == "page.css":
         series = [
-            "".join(f".s{i}{{color:{colour}}}" for i, colour in enumerate(theme.series))
-            for theme in (LIGHT, DARK)
+            "".join(f".s{i}{{color:{colour}}}" for i, colour in enumerate(theme.series)) for theme in (LIGHT, DARK)
         ]
-        text = text.replace(
-            "@SERIES", f"{series[0]}\n@media screen and (prefers-color-scheme:dark){{{series[1]}}}"
-        )
+        text = text.replace("@SERIES", f"{series[0]}\n@media screen and (prefers-color-scheme:dark){{{series[1]}}}")
     return text
 
 
@@ -263,14 +248,7 @@ def _picture(chart: alt.TopLevelMixin, number: str) -> dict[str, Any]:
     _drop_run_legends(spec)
     name = re.sub(r"[^a-z0-9]+", "-", title["text"].lower()).strip("-")
     about = title.get("subtitle", "")
-    return {
-        "id": number,
-        "title": title["text"],
-        "about": about,
-        "spec": spec,
-        "is_wide": is_wide,
-        "file_name": name,
-    }
+    return {"id": number, "title": title["text"], "about": about, "spec": spec, "is_wide": is_wide, "file_name": name}
 
 
 def _drop_run_legends(spec: Any) -> None:

@@ -150,8 +150,7 @@ def load_run(path: Path) -> Run:
     for view in (view for made in views.views for view in made):
         if view.after > last:
             raise DataError(
-                f"{file} is damaged (after must be a step from 0 to {last}, got {view.after}); "
-                "run its command again"
+                f"{file} is damaged (after must be a step from 0 to {last}, got {view.after}); run its command again"
             )
     explored = file.parent / f"seed-{views.seeds[0]}" / EXPLORER
     if not explored.exists():

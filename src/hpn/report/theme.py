@@ -52,13 +52,7 @@ class Theme:
             "background": background,
             "font": font,
             "axis": {**text, **lines, "titleFontWeight": "normal", "titlePadding": 8, "labelLimit": 200},
-            "legend": {
-                **text,
-                "labelColor": self.ink,
-                "labelLimit": 260,
-                "symbolSize": 80,
-                "symbolOpacity": 1,
-            },
+            "legend": {**text, "labelColor": self.ink, "labelLimit": 260, "symbolSize": 80, "symbolOpacity": 1},
             "header": {"labelColor": self.ink, "labelFontSize": 12},
             "title": {
                 **{"anchor": "start", "color": self.ink, "subtitleColor": self.muted, "offset": 14},

@@ -136,9 +136,7 @@ def lead(num_runs: int, num_groups: int) -> str:
 def describe_exploration(exploration: Exploration) -> str:
     """What is on the map, in a few sentences."""
     shown, total = len(exploration.x), exploration.num_nodes
-    nodes = (
-        f"{shown:,} nodes" if shown == total else f"{shown:,} of {total:,} nodes, chosen by hash of their id"
-    )
+    nodes = f"{shown:,} nodes" if shown == total else f"{shown:,} of {total:,} nodes, chosen by hash of their id"
     how = {"pca": "the first two principal components", "tsne": "t-SNE"}[exploration.drawing]
     given = " Answers are those with the task given; the map is made without it." * exploration.is_task_given
     founded = {

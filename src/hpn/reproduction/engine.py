@@ -20,15 +20,7 @@ from hpn.experiment.run.result import View, Views, parse_result, read_object
 from hpn.experiment.watch import Watcher
 from hpn.metrics import METRICS, summarize
 from hpn.report.figures import chart_svg, require_svg
-from hpn.reproduction.content import (
-    SCHEMA,
-    CaseResult,
-    Content,
-    Section,
-    Separation,
-    read_contents,
-    write_content,
-)
+from hpn.reproduction.content import SCHEMA, CaseResult, Content, Section, Separation, read_contents, write_content
 from hpn.reproduction.experiments import Case, Experiment, choose_experiments
 from hpn.reproduction.pages import Page, render_page, render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_claims
@@ -36,10 +28,7 @@ from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_c
 OUT = Path("docs/reproduction")
 DIGITS = 4
 
-_MEASURED = (
-    *("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"),
-    *("growth", "params"),
-)
+_MEASURED = (*("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"), *("growth", "params"))
 
 
 def reproduce(
@@ -122,9 +111,7 @@ def reproduce(
         "experiments": [experiment.name for experiment in experiments],
         "runs": len(plan.cells),
         "failed": [
-            {"run": cell.name, "folder": str(cell.folder), "error": cell.error}
-            for cell in plan.cells
-            if cell.error
+            {"run": cell.name, "folder": str(cell.folder), "error": cell.error} for cell in plan.cells if cell.error
         ],
         "absent": {name: missing for name, missing in plan.absent.items() if missing},
         "cells": _count_cells(contents),
@@ -281,8 +268,7 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
         "method": run.config.method,
         "backbone": run.config.backbone,
         **{name: content.get(name) for name in (*METRICS, *_MEASURED)},
-        "seconds": seconds
-        and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
+        "seconds": seconds and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
         "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
         "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,
         "command": command,
@@ -295,9 +281,7 @@ def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
     """How far classes are apart after each task, over seeds."""
     names = ("silhouette", "neighbors", "neighbors_within")
     return [
-        Separation(
-            after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names}
-        )
+        Separation(after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names})
         for step in zip(*views, strict=True)
     ]
 
@@ -316,9 +300,7 @@ def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     groups = {"all cells": judged}
     for preset in ("paper", "best"):
         groups[f"hpn, preset {preset}"] = [cell for cell in judged if is_hpn(cell, preset)]
-    return {
-        name: {str(one): num for one, num in count_verdicts(group).items()} for name, group in groups.items()
-    }
+    return {name: {str(one): num for one, num in count_verdicts(group).items()} for name, group in groups.items()}
 
 
 def _write(folder: Path, page: Page) -> None:

@@ -79,9 +79,7 @@ class Case:
     views: bool = False
 
     def __str__(self) -> str:
-        rest = {
-            key: value for key, value in self.label.items() if key not in {"method", "backbone"} and value
-        }
+        rest = {key: value for key, value in self.label.items() if key not in {"method", "backbone"} and value}
         return " ".join([str(self.cell), *(f"{key}={value}" for key, value in rest.items())])
 
     @property

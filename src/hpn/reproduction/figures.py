@@ -115,9 +115,7 @@ def weights(sections: Sequence[Section]) -> Iterator[Figure]:
     for swept, fixed, symbol, other in (("beta", "alpha", "β", "α"), ("alpha", "beta", "α", "β")):
         lines = {
             section.dataset: [
-                section.result(case)
-                for case in section.measured
-                if case.label[fixed] == 1 and case.label[swept] > 0
+                section.result(case) for case in section.measured if case.label[fixed] == 1 and case.label[swept] > 0
             ]
             for section in sections
         }
@@ -125,16 +123,12 @@ def weights(sections: Sequence[Section]) -> Iterator[Figure]:
             yield _metric_over(lines, swept, metric, f"{symbol}, with {other} = 1", swept)
 
 
-def _metric_over(
-    lines: dict[str, list[RunResult]], name: str, metric: str, x_title: str, stem: str
-) -> Figure:
+def _metric_over(lines: dict[str, list[RunResult]], name: str, metric: str, x_title: str, stem: str) -> Figure:
     known = METRICS[metric]
     title = f"{known.label} over {x_title}" + (f" on {next(iter(lines))}" if len(lines) == 1 else "")
     study = Study("hpn", (name,), list(lines.items()))
     chart = sweep_chart(study, known, title=title, x_title=x_title)
-    caption = "; ".join(
-        _range(label, [run.metrics.get(metric) for run in runs]) for label, runs in lines.items()
-    )
+    caption = "; ".join(_range(label, [run.metrics.get(metric) for run in runs]) for label, runs in lines.items())
     return Figure(f"{stem}-{metric}", chart, title, f"{caption}.")
 
 
@@ -158,9 +152,7 @@ def growth(_experiment: str, section: Section) -> Iterator[Figure]:
             about=f"{unit}; dashed: the bound",
             y_title=kind,
         )
-        ends = ", ".join(
-            f"{part.name} {count(part.values[-1])} of at most {bound_text(part.bound)}" for part in parts
-        )
+        ends = ", ".join(f"{part.name} {count(part.values[-1])} of at most {bound_text(part.bound)}" for part in parts)
         yield Figure(f"{section.dataset}-{kind}", chart, title, f"With their bounds; at the end {ends}.")
 
 
@@ -182,9 +174,7 @@ def views(_experiment: str, section: Section) -> Iterator[Figure]:
 def _range(label: str, values: Iterable[Summary | None]) -> str:
     """The lowest and the highest value of a line."""
     means = [value.mean for value in values if value is not None]
-    return (
-        f"{label} from {decimal(min(means))} to {decimal(max(means))}" if means else f"{label} has no values"
-    )
+    return f"{label} from {decimal(min(means))} to {decimal(max(means))}" if means else f"{label} has no values"
 
 
 def _extremes(values: Iterable[tuple[str, Summary | None]]) -> str:

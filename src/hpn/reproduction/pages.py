@@ -144,9 +144,7 @@ class SectionView:
     def figure(self, figure: Figure) -> Block:
         """A figure, which is kept under a file name of its own."""
         return Block(
-            file=add_figure(self.figures, self.experiment, figure),
-            alt=figure.title,
-            text=_safe(figure.caption),
+            file=add_figure(self.figures, self.experiment, figure), alt=figure.title, text=_safe(figure.caption)
         )
 
     def cases(self, show: Show) -> Block:
@@ -170,9 +168,7 @@ class SectionView:
         if spec in METRICS:
             metric, best = METRICS[spec], self.best(spec) if show.bold == spec else {}
             head = show.heads.get(spec, metric_head(spec))
-            return [
-                Column(head, lambda case: best.get(case.name) or metric_text(metric, case.metrics.get(spec)))
-            ]
+            return [Column(head, lambda case: best.get(case.name) or metric_text(metric, case.metrics.get(spec)))]
         if spec.removesuffix(" paper") in METRICS:
             return self.paper_columns(spec.removesuffix(" paper"))
         if spec == "ars curve":
@@ -183,10 +179,7 @@ class SectionView:
             return [Column(level, _prototypes(level)) for level in LEVELS]
         if spec == "seconds":
             return [
-                Column(
-                    head,
-                    lambda case: quantity(case.seconds.fit + case.seconds.predict if case.seconds else None),
-                )
+                Column(head, lambda case: quantity(case.seconds.fit + case.seconds.predict if case.seconds else None))
             ]
         if spec == "paper parameters":
             found = published_parameters
@@ -215,8 +208,7 @@ class SectionView:
         found = {
             case.name: score
             for case in self.section.measured
-            if (score := case.metrics.get(metric))
-            and not getattr(LEARNERS.get(case.method), "sees_past", False)
+            if (score := case.metrics.get(metric)) and not getattr(LEARNERS.get(case.method), "sees_past", False)
         }
         best = best_value(METRICS[metric], found.values())
         bold = {name: f"**{metric_text(METRICS[metric], score)}**" for name, score in found.items()}
@@ -229,10 +221,7 @@ def matrices_blocks(view: SectionView) -> Iterator[Block]:
         if case.error:
             yield Block(heading=_safe(case.name), text=failure(case))
             continue
-        ours, paper = (
-            view.section.result(case).mean_matrix(),
-            paper_matrix(view.experiment, view.section, case),
-        )
+        ours, paper = (view.section.result(case).mean_matrix(), paper_matrix(view.experiment, view.section, case))
         heads, rows = ["after task"], []
         for task in range(len(ours)):
             heads += [f"task {task + 1}", *(_PAPER_HEADS if paper else ())]
@@ -341,12 +330,7 @@ def separation_blocks(view: SectionView) -> Iterator[Block]:
             yield Block(text=f"{_safe(case.name)} {failure(case)}")
 
 
-TABLES = {
-    "matrices": matrices_blocks,
-    "steps": steps_blocks,
-    "bounds": bounds_blocks,
-    "separation": separation_blocks,
-}
+TABLES = {"matrices": matrices_blocks, "steps": steps_blocks, "bounds": bounds_blocks, "separation": separation_blocks}
 
 
 def failure(case: CaseResult) -> str:
@@ -510,8 +494,7 @@ def render_summary(pages: Mapping[str, Content]) -> Page:
                     _safe(result.claim.statement),
                     verdict_words(result.verdict),
                     *(
-                        _safe(", ".join(one.dataset for one in result.counted if one.verdict == verdict))
-                        or MISSING
+                        _safe(", ".join(one.dataset for one in result.counted if one.verdict == verdict)) or MISSING
                         for verdict in ("holds", "does not hold")
                     ),
                 ]
@@ -531,9 +514,7 @@ def _datasets(pages: Mapping[str, Content], name: str) -> list[str]:
     return [section.dataset for section in pages[name].sections] if name in pages else []
 
 
-def _experiment_row(
-    pages: Mapping[str, Content], judged: Mapping[str, Sequence[Judged]], name: str
-) -> list[str]:
+def _experiment_row(pages: Mapping[str, Content], judged: Mapping[str, Sequence[Judged]], name: str) -> list[str]:
     experiment, found = EXPERIMENTS[name], judged.get(name)
     return [
         f"[{name}]({name}.md): {_safe(experiment.title)}" if name in pages else _safe(name),
@@ -550,8 +531,7 @@ def _cell_table(cells: Sequence[Judged], reasons: Mapping[str, int]) -> Block:
             f"[{one.experiment}]({one.experiment}.md)",
             *(_safe(one.dataset), _safe(case_name(one.case)), metric_name(one.metric)),
             *judged_texts(one),
-            ", ".join(f"({number})" for number in sorted(map(reasons.__getitem__, find_notes(one))))
-            or "not known",
+            ", ".join(f"({number})" for number in sorted(map(reasons.__getitem__, find_notes(one)))) or "not known",
         ]
         for one in cells
     ]
@@ -585,9 +565,7 @@ def prose(text: str, indent: str = "") -> str:
         'even - 1'
     """
     joined = re.sub(r" (?=(?:[-+*=#>]+|\\[*>]|\d+[.)])(?:\s|$))", "\0", " ".join(text.split()))
-    lines = textwrap.wrap(
-        joined, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    lines = textwrap.wrap(joined, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\0", " ")
 
 

@@ -69,9 +69,7 @@ def _gain_text(gain: Summary) -> str:
     return f"{decimal(gain.mean, 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"
 
 
-def _decide_gain(
-    section: Section, gain: Summary, errors: float, numbers: str, *, holds: bool = True
-) -> Finding:
+def _decide_gain(section: Section, gain: Summary, errors: float, numbers: str, *, holds: bool = True) -> Finding:
     """Whether a difference exceeds so many standard errors, which one seed does not have."""
     if len(gain.values) < 2:
         return _decide(section, None, "One seed does not decide: its differences have no standard error.")
@@ -82,9 +80,7 @@ def _metric(case: CaseResult | None, metric: str) -> Summary | None:
     return case.metrics.get(metric) if case else None
 
 
-def _cases(
-    section: Section, methods: Sequence[str], backbones: Sequence[str]
-) -> dict[str, CaseResult | None]:
+def _cases(section: Section, methods: Sequence[str], backbones: Sequence[str]) -> dict[str, CaseResult | None]:
     """Every method on every backbone, ``None`` if there is no result."""
     return {
         method_name(method, backbone): section.find(method=method, backbone=backbone)
@@ -115,9 +111,7 @@ def beats_baselines(section: Section, baselines: list[str], backbones: list[str]
     return _decide(section, None if missing and not above else not above, numbers)
 
 
-def matches_joint(
-    section: Section, joint: str, backbones: list[str], nodes: int, points: float
-) -> Finding | None:
+def matches_joint(section: Section, joint: str, backbones: list[str], nodes: int, points: float) -> Finding | None:
     """Whether HPN comes near the best joint training on a small graph, or exceeds it."""
     ours = _metric(section.find(method="hpn"), "am")
     scores = {label: _metric(case, "am") for label, case in _cases(section, [joint], backbones).items()}
@@ -185,8 +179,7 @@ def retains_more(
 ) -> Finding | None:
     """Whether one method ends a long stream with a clearly higher ARS than another."""
     high, low = (
-        _retained(section, section.find(method=method, backbone=backbone), tasks)
-        for method, backbone in (more, less)
+        _retained(section, section.find(method=method, backbone=backbone), tasks) for method, backbone in (more, less)
     )
     gain = difference(high[-1], low[-1]) if high and low else None
     if gain is None:
@@ -243,9 +236,7 @@ def _average(summaries: Sequence[Summary]) -> Summary | None:
     """The mean of several summaries, seed by seed."""
     if len({len(summary.values) for summary in summaries}) != 1:
         return None
-    return summarize(
-        [math.fsum(values) / len(values) for values in zip(*(s.values for s in summaries), strict=True)]
-    )
+    return summarize([math.fsum(values) / len(values) for values in zip(*(s.values for s in summaries), strict=True)])
 
 
 def _share(grid: Mapping[tuple[float, ...], Summary], axis: int) -> float:
@@ -263,9 +254,7 @@ def _average_mean(summaries: Sequence[Summary]) -> float:
     return math.fsum(summary.mean for summary in summaries) / len(summaries)
 
 
-def _range(
-    line: Mapping[float, CaseResult], metric: str, symbol: str, fewest: int
-) -> tuple[float, str] | None:
+def _range(line: Mapping[float, CaseResult], metric: str, symbol: str, fewest: int) -> tuple[float, str] | None:
     """How far apart the means along a sweep are, in number and words; ``None`` if a point is missing."""
     scores = {value: _metric(case, metric) for value, case in line.items()}
     known = {value: score for value, score in scores.items() if score}

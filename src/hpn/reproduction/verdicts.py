@@ -112,9 +112,7 @@ def judge_section(experiment: str, section: Section) -> list[Judged]:
                 deviation = max(ours.std, cell.am.std if cell else 0.0)
             verdict, label = judge(ours.mean, mean, deviation), dict(case.label)
             judged.append(
-                Judged(
-                    *(experiment, section.dataset, label, metric, ours, mean, std, ours.mean - mean, verdict)
-                )
+                Judged(*(experiment, section.dataset, label, metric, ours, mean, std, ours.mean - mean, verdict))
             )
     return judged
 
@@ -163,9 +161,7 @@ def paper_matrix(experiment: str, section: Section, case: CaseResult) -> Rows | 
     return found if found and len(found) == len(section.tasks) else None
 
 
-def _pairs(
-    experiment: str, section: Section, case: CaseResult
-) -> Iterator[tuple[str, Summary, float, float | None]]:
+def _pairs(experiment: str, section: Section, case: CaseResult) -> Iterator[tuple[str, Summary, float, float | None]]:
     """Each metric with our summary and the paper's mean and standard deviation."""
     cell = published(experiment, section, case)
     for name in METRICS:

@@ -4,16 +4,7 @@ from hpn.streams.splits import Split, split_nodes
 from hpn.streams.stream import AnswerKey, StepPlan, Stream, StreamPlan
 from hpn.streams.tasks import TaskStream, plan_tasks
 from hpn.streams.time import TimeStream
-from hpn.streams.views import (
-    Classes,
-    Edges,
-    Evaluate,
-    GraphView,
-    Query,
-    Scenario,
-    Step,
-    stack_graphs,
-)
+from hpn.streams.views import Classes, Edges, Evaluate, GraphView, Query, Scenario, Step, stack_graphs
 
 STREAMS: dict[str, type[Stream]] = {kind.kind: kind for kind in (TaskStream, TimeStream)}
 """Kinds of streams, by what ``--stream`` calls them."""

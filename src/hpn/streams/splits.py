@@ -60,9 +60,7 @@ def split_nodes_by_time(graph: Graph, step_of: Tensor, labels: Tensor, seed: int
     """
     key = torch.where(labels >= 0, step_of * graph.num_classes + labels, -1)
     num = graph.num_classes
-    split = _split_groups(
-        graph, {(at % num, at // num): own for at, own in _group(key.numpy()).items()}, seed
-    )
+    split = _split_groups(graph, {(at % num, at // num): own for at, own in _group(key.numpy()).items()}, seed)
     for part, what in ((split.train, "training"), (split.test, "test")):
         count = torch.bincount(step_of[part], minlength=int(step_of.max()) + 1)
         if bool((count == 0).any()):

@@ -117,14 +117,11 @@ def _check(graph: Graph, plan: tuple[Classes, ...]) -> None:
         for label in task:
             if not 0 <= label < graph.num_classes:
                 raise ConfigError(
-                    f"tasks: {graph.name} has no class {label}; "
-                    f"classes are numbered 0 to {graph.num_classes - 1}"
+                    f"tasks: {graph.name} has no class {label}; classes are numbered 0 to {graph.num_classes - 1}"
                 )
             if label in owner:
                 where = "twice" if owner[label] == index else f"also in task {owner[label]}"
-                raise ConfigError(
-                    f"tasks: task {index} lists class {label} {where}; a class belongs to one task"
-                )
+                raise ConfigError(f"tasks: task {index} lists class {label} {where}; a class belongs to one task")
             owner[label] = index
             if sizes[label] < MIN_LABELLED:
                 raise ConfigError(

@@ -67,9 +67,7 @@ class TimeStream(Stream):
         classes = [tuple(pairs[1, pairs[0] == step].tolist()) for step in range(len(times))]
         for time, found in zip(times.tolist(), classes, strict=True):
             if not found:
-                raise DataError(
-                    f"{graph.name}: no training node of time {time} has a label; leave the time out"
-                )
+                raise DataError(f"{graph.name}: no training node of time {time} has a label; leave the time out")
         names = (f"time {time}" for time in times.tolist())
         return StreamPlan(tuple(map(StepPlan, names, classes)))
 

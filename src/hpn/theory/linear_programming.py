@@ -182,11 +182,7 @@ def _solve_on(dim: int, grid: Floats, units: Floats) -> Floats | None:
         b_ub=-1 / rows,
         bounds=(0, None),
         method="highs-ds",
-        options={
-            "presolve": False,
-            "primal_feasibility_tolerance": TOLERANCE,
-            "dual_feasibility_tolerance": TOLERANCE,
-        },
+        options={"presolve": False, "primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
     )
     if result.x is None or not np.isfinite(result.x).all():
         return None

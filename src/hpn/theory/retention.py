@@ -25,8 +25,7 @@ VECTORS_AT_ONCE = 1 << 14
 """Prototypes of nodes compared at once, which bounds the memory."""
 
 NO_THEOREM = (
-    "Theorem 2 does not apply: this network has no block matrix of extractors that tasks share and later "
-    "tasks train."
+    "Theorem 2 does not apply: this network has no block matrix of extractors that tasks share and later tasks train."
 )
 
 
@@ -183,9 +182,7 @@ class RetentionStudy:
         due = len(self._first)
         if index != due or index >= len(self.stream):
             expected = f"task {due} is next" if due < len(self.stream) else "there is no task left"
-            raise ConfigError(
-                f"task {index} is out of order: {expected}; call after_task once a task, in order"
-            )
+            raise ConfigError(f"task {index} is out of order: {expected}; call after_task once a task, in order")
         self._own[index:] = [self._find_own(index)]
         latest = self._ask(index)
         network = self._trained_network()
@@ -209,9 +206,7 @@ class RetentionStudy:
                     shared=shared,
                 )
             )
-            self._proofs.append(
-                Proof(task, index, before.digest, now.digest, self.learner.is_certified(task))
-            )
+            self._proofs.append(Proof(task, index, before.digest, now.digest, self.learner.is_certified(task)))
         self._first.append(latest)
 
     def report(self) -> RetentionReport:

@@ -118,10 +118,7 @@ class TheoremTwo:
     def is_satisfied(self) -> bool:
         """Whether all that the proof uses is the case. Tasks may share prototypes all the same."""
         return (
-            self.has_full_rank
-            and self.threshold < self.right_proved
-            and self.neighbors_stay
-            and self.slots_are_nodes
+            self.has_full_rank and self.threshold < self.right_proved and self.neighbors_stay and self.slots_are_nodes
         )
 
     @property
@@ -261,9 +258,7 @@ def smallest_eigenvalue(blocks: Iterable[Tensor]) -> float:
     """
     blocks = list(blocks)
     if not blocks or any(block.ndim != 2 for block in blocks):
-        raise ConfigError(
-            f"W needs matrices as blocks, got shapes {[tuple(block.shape) for block in blocks]}"
-        )
+        raise ConfigError(f"W needs matrices as blocks, got shapes {[tuple(block.shape) for block in blocks]}")
     if any(block.shape[0] < block.shape[1] for block in blocks):
         return 0.0
     found: dict[bytes, float] = {}

@@ -29,9 +29,7 @@ def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         assert [path.name for path in place.parent.iterdir()] == ["store"]
         return open_store(place)
 
-    return (
-        into_store if request.param == "store" else lambda loader, *args, **options: loader(*args, **options)
-    )
+    return into_store if request.param == "store" else lambda loader, *args, **options: loader(*args, **options)
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +56,4 @@ def write_parquet(path: Path, columns: dict[str, Any], options: str = "") -> Non
         kind, content = column if isinstance(column, tuple) else (None, column)
         shown.append(f'unnest({f"?::{kind}[]" if kind else "?"}) AS "{name}"')
         values.append(content if isinstance(content, list) else content.tolist())
-    duckdb.connect().execute(
-        f"COPY (SELECT {', '.join(shown)}) TO '{path}' (FORMAT parquet {options})", values
-    )
+    duckdb.connect().execute(f"COPY (SELECT {', '.join(shown)}) TO '{path}' (FORMAT parquet {options})", values)

@@ -34,9 +34,7 @@ def test_offline_says_which_file_to_put_where(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(urllib.request, "urlopen", offline)
     with pytest.raises(DataError, match=r"put a\.txt, b\.txt from https://example\.org/files into") as error:
         fetch_missing(
-            "toy",
-            tmp_path / "data",
-            {name: f"https://example.org/files/{name}" for name in ("a.txt", "b.txt")},
+            "toy", tmp_path / "data", {name: f"https://example.org/files/{name}" for name in ("a.txt", "b.txt")}
         )
     assert "\n" not in str(error.value)
     assert not (tmp_path / "data").exists()

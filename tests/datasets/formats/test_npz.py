@@ -96,9 +96,7 @@ def test_text_labels_are_classes_in_order(tmp_path, read):
     assert graph.y.tolist() == [2, 0, -1, 1, 0]
 
 
-@pytest.mark.parametrize(
-    "ids", [[7, -1, 3, 9, 2**62], ["köd-999", "b", "7", "", "e"]], ids=["numbers", "text"]
-)
+@pytest.mark.parametrize("ids", [[7, -1, 3, 9, 2**62], ["köd-999", "b", "7", "", "e"]], ids=["numbers", "text"])
 def test_ids_and_names_of_features(tmp_path, read, ids):
     graph = read(load_npz, save(tmp_path, node_ids=ids, feature_names=["ä", "b"]))
     assert graph.node_ids.tolist() == ids
@@ -219,34 +217,19 @@ BAD_ARRAYS = {
     "features complex": ({"attr_matrix": np.ones((5, 2), complex)}, "attr_matrix is complex128"),
     "no feature columns": ({"attr_matrix": np.zeros((5, 0))}, "shape (5, 0)"),
     "nan feature": ({"attr_matrix": np.where(np.eye(5, 6, k=1), NAN, 0)[::-1]}, "feature 5 of node 0 is nan"),
-    "infinite at the end": (
-        {"attr_matrix": np.where(np.eye(5) * np.arange(5) > 3, -INF, 0)},
-        "4 of node 4 is -inf",
-    ),
+    "infinite at the end": ({"attr_matrix": np.where(np.eye(5) * np.arange(5) > 3, -INF, 0)}, "4 of node 4 is -inf"),
     "too large for float32": ({"attr_matrix": np.full((5, 1), 1e300)}, "feature 0 of node 0 is inf"),
-    "sparse inf": (
-        sparse_features(np.where(np.eye(5) * np.arange(5) > 3, INF, 1)),
-        "feature 4 of node 4 is inf",
-    ),
+    "sparse inf": (sparse_features(np.where(np.eye(5) * np.arange(5) > 3, INF, 1)), "feature 4 of node 4 is inf"),
     "sparse sum too large": (
         sparse_features(
-            np.eye(5, 2),
-            attr_indptr=[0, 1, 2, 3, 3, 5],
-            attr_indices=[0, 1, 0, 1, 1],
-            attr_data=[1, 2, 3, 3e38, 3e38],
+            np.eye(5, 2), attr_indptr=[0, 1, 2, 3, 3, 5], attr_indices=[0, 1, 0, 1, 1], attr_data=[1, 2, 3, 3e38, 3e38]
         ),
         "feature 1 of node 4 is inf",
     ),
     "sparse column": (sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, 7]), "a column 7 in row 4"),
-    "sparse fractional": (
-        sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, NAN]),
-        "attr_indices[4] is nan",
-    ),
+    "sparse fractional": (sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, NAN]), "attr_indices[4] is nan"),
     "sparse data short": (sparse_features(np.eye(5), attr_data=[1.0]), "attr_data has shape (1,)"),
-    "sparse data text": (
-        sparse_features(np.eye(5), attr_data=list("abcde")),
-        "attr_data is <U1 of shape (5,)",
-    ),
+    "sparse data text": (sparse_features(np.eye(5), attr_data=list("abcde")), "attr_data is <U1 of shape (5,)"),
     "mask short": ({"train_mask": [True, False], "test_mask": [False] * 5}, "train mask must be 5 Booleans"),
     "mask of twos": ({"train_mask": [0, 2, 0, 0, 0], "test_mask": [0] * 5}, "train_mask[1] is 2"),
     "mask alone": ({"train_mask": [True] * 5}, "has train_mask; give train_mask and test_mask"),
@@ -257,10 +240,7 @@ BAD_ARRAYS = {
     "one-hot labels": ({"labels": np.eye(5, dtype=int)}, "labels has shape (5, 5)"),
     "one-hot words": ({"labels": np.full((5, 5), "a")}, "labels is <U1 of shape (5, 5)"),
     "no text label": ({"labels": [""] * 5}, "no node has a label"),
-    "text labels and names": (
-        {"labels": list("abcde"), "class_names": ["a"]},
-        "labels holds <U1, expected whole",
-    ),
+    "text labels and names": ({"labels": list("abcde"), "class_names": ["a"]}, "labels holds <U1, expected whole"),
     "wrapped label": ({"labels": np.array([0, 1, 2**64 - 1, 1, 0], np.uint64)}, "labels[2]"),
     "mask of text": ({"train_mask": list("01010"), "test_mask": [0] * 5}, "train_mask holds <U1"),
     "ids short": ({"node_ids": [1, 2]}, "node_ids is int64 of shape (2,), expected 5"),
@@ -343,9 +323,7 @@ def write_member(path, key, content):
         archive.writestr(f"{key}.npy", content)
 
 
-@pytest.mark.parametrize(
-    "content", [b"not an array", b"\x93NUMPY\x09\x00", b""], ids=["text", "version", "nothing"]
-)
+@pytest.mark.parametrize("content", [b"not an array", b"\x93NUMPY\x09\x00", b""], ids=["text", "version", "nothing"])
 def test_member_that_is_no_array_is_named(tmp_path, read, content):
     path = save(tmp_path, labels=None)
     write_member(path, "labels", content)

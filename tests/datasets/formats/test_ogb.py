@@ -180,21 +180,12 @@ BAD = {
     "unknown node": ({"edge": "0,1\n" * 4 + "0,9\n"}, "edge 4 (0 - 9)"),
     "negative node": ({"edge": "0,1\n" * 4 + "-1,0\n"}, "edge 4 (-1 - 0)"),
     "features short": ({"node_feat": "1,2\n" * 4}, "node-feat.csv.gz: 4 nodes have features"),
-    "features long": (
-        {"node_feat": "1,2\n" * 6},
-        "6 nodes have features, but num-node-list.csv.gz tells of 5",
-    ),
-    "features text": (
-        {"node_feat": "1,2\n" * 4 + "1,a\n"},
-        "node-feat.csv.gz, line 5, column '1': 'a' is not",
-    ),
+    "features long": ({"node_feat": "1,2\n" * 6}, "6 nodes have features, but num-node-list.csv.gz tells of 5"),
+    "features text": ({"node_feat": "1,2\n" * 4 + "1,a\n"}, "node-feat.csv.gz, line 5, column '1': 'a' is not"),
     "features ragged": ({"node_feat": "1,2\n" * 4 + "1\n"}, "node-feat.csv.gz, line 5: 1 values"),
     "features empty": ({"node_feat": ""}, "node-feat.csv.gz: the file is empty"),
     "features missing": ({"node_feat": "1,2\n" * 4 + "1,\n"}, "line 5, column '1': the value is missing"),
-    "features infinite": (
-        {"node_feat": "1,2\n" * 3 + "-inf,0\n1,2\n"},
-        "line 4, column '0': -inf is not a finite",
-    ),
+    "features infinite": ({"node_feat": "1,2\n" * 3 + "-inf,0\n1,2\n"}, "line 4, column '0': -inf is not a finite"),
     "features too large": ({"node_feat": "1,2\n" * 3 + "1e39,0\n1,2\n"}, "line 4, column '0': 1e+39 is not"),
     "labels text": ({"node_label": "a\n" * 5}, "node-label.csv.gz, line 1: 'a' is not a class number"),
     "labels infinite": ({"node_label": "1\n" * 4 + "inf\n"}, "line 5: 'inf' is not a class number"),
@@ -261,8 +252,6 @@ from hpn.datasets.formats.ogb import load_ogb
 load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}))
 assert not {{"ogb", "outdated"}} & set(sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], input="", capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], input="", capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
     assert not (tmp_path / "ogbn_arxiv" / "processed").exists()

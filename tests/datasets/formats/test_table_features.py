@@ -88,9 +88,7 @@ def test_a_column_can_be_named_as_text(tmp_path, write_tables):
     graph = load(write_tables, tmp_path, nodes, text=["zip"])
     assert graph.column_kinds == {"zip": "text", "g": "category"}
     assert np.array_equal(graph.x.to_dense()[:, :4096].numpy(), hash_text(["8001", "8002"]).toarray())
-    with pytest.raises(
-        ConfigError, match=r"no feature column 'zipp'; did you mean 'zip'\? there are: zip, g"
-    ):
+    with pytest.raises(ConfigError, match=r"no feature column 'zipp'; did you mean 'zip'\? there are: zip, g"):
         load(write_tables, tmp_path, nodes, text=["zipp"])
 
 
@@ -115,22 +113,10 @@ def test_a_later_table_is_read_as_the_first(tmp_path, write_tables):
 @pytest.mark.parametrize(
     ("header", "row", "expected"),
     [
-        (
-            "id,label,n,flag,colour",
-            "1,a,1,true,red",
-            "nodes.csv: has no feature column 'title', which is expected",
-        ),
-        (
-            "id,label,n,flag,colour,title,z",
-            "1,a,1,true,r,t,1",
-            "nodes.csv: has a feature column 'z', which is not",
-        ),
+        ("id,label,n,flag,colour", "1,a,1,true,red", "nodes.csv: has no feature column 'title', which is expected"),
+        ("id,label,n,flag,colour,title,z", "1,a,1,true,r,t,1", "nodes.csv: has a feature column 'z', which is not"),
         ("id,label,n,flag,colour,title", "1,a,one,true,red,t", "line 2, column 'n': 'one' is not a number"),
-        (
-            "id,label,n,flag,colour,title",
-            "1,a,1,maybe,red,t",
-            "line 2, column 'flag': 'maybe' is not a number",
-        ),
+        ("id,label,n,flag,colour,title", "1,a,1,maybe,red,t", "line 2, column 'flag': 'maybe' is not a number"),
     ],
 )
 def test_a_later_table_that_differs_is_refused(tmp_path, write_tables, header, row, expected):

@@ -236,9 +236,7 @@ def test_class_numbers(tmp_path, write_tables, read, labels, y, names):
     assert graph.num_links == graph.num_edges == 0
 
 
-@pytest.mark.parametrize(
-    "nodes", ["id,f\na,1\nb,2\n", "id,label,f\na,,1\nb,,2\n"], ids=["no column", "empty"]
-)
+@pytest.mark.parametrize("nodes", ["id,f\na,1\nb,2\n", "id,label,f\na,,1\nb,,2\n"], ids=["no column", "empty"])
 def test_labels_may_be_optional(tmp_path, write_tables, nodes):
     graph = load_graph(write_tables(tmp_path, nodes, "u,v\na,b\n"), labels="optional")
     assert (graph.y.tolist(), graph.class_names, graph.feature_names) == ([-1, -1], (), ("f",))
@@ -266,10 +264,7 @@ def test_empty_split_column_is_no_split(tmp_path, write_tables, read, parts):
     ("values", "expected"),
     [
         (["2", "-1", "2", "7"], [2, -1, 2, 7]),
-        (
-            ["2024-01-31", "2023-12-01 10:30:00", "2024-01-31", "1999-06-05"],
-            [20240131, 20231201, 20240131, 19990605],
-        ),
+        (["2024-01-31", "2023-12-01 10:30:00", "2024-01-31", "1999-06-05"], [20240131, 20231201, 20240131, 19990605]),
         ([2.0, 3.0, 2.0, 4.0], [2, 3, 2, 4]),
         (("DATE", ["2024-01-31"] * 4), [20240131] * 4),
     ],
@@ -327,10 +322,7 @@ def test_edges_with_unknown_ends_can_be_dropped(tmp_path, write_tables, read):
 TWO = {"id": ["a", "b"], "label": ["cat", "dog"]}
 THREE = {"id": [1, 2, 3], "label": [1, 1, 1]}
 BAD_NODES = {
-    "duplicate id": (
-        "id,label,f\na,x,1\n\nb,y,2\nc,y,2\na,x,3\n",
-        "line 6, column 'id': id 'a' is given to an",
-    ),
+    "duplicate id": ("id,label,f\na,x,1\n\nb,y,2\nc,y,2\na,x,3\n", "line 6, column 'id': id 'a' is given to an"),
     "duplicate number": ({"id": [5, 7, 9, 7], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '7'"),
     "duplicate far": ({"id": [5, 10**9, 9, 5], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '5'"),
     "empty id": ("id,label,f\na,x,1\nc,x,1\n,y,2\n", "nodes.csv, line 4, column 'id': the id is empty"),
@@ -345,10 +337,7 @@ BAD_NODES = {
     "no Parquet features": (TWO, "nodes.parquet: has no feature columns"),
     "short line": ("id,label,f\na,x,1\nb,x,1\n\nd,y\n", "nodes.csv, line 5: 2 values where the header has 3"),
     "long line": ("id,label,f\na,x,1,5\n", "nodes.csv, line 2: 4 values where the header has 3"),
-    "word": (
-        "id,label,f,g\na,x,1,1\nb,x,2,2\nc,x,2,abc\n",
-        "nodes.csv, line 4, column 'g': 'abc' is not a number",
-    ),
+    "word": ("id,label,f,g\na,x,1,1\nb,x,2,2\nc,x,2,abc\n", "nodes.csv, line 4, column 'g': 'abc' is not a number"),
     "after a long value": (
         'id,label,f,g\na,x,1,"two\nlines"\nb,x,q,z\n',
         "nodes.csv, line 4, column 'f': 'q' is not a number",
@@ -357,26 +346,17 @@ BAD_NODES = {
     "Parquet date": (TWO | {"f": ("DATE", ["2020-01-01"] * 2)}, "row 1, column 'f': '2020-01-01' is not a"),
     "missing": ("id,label,f\na,x,1\nc,x,2\nb,x,\n", "nodes.csv, line 4, column 'f': the value is missing"),
     "nan word": ("id,label,f\na,x,1\nb,x,nan\n", "nodes.csv, line 3, column 'f': the value is missing"),
-    "infinite": (
-        "id,label,f\na,x,1\nb,x,inf\n",
-        "nodes.csv, line 3, column 'f': inf is not a finite float32",
-    ),
+    "infinite": ("id,label,f\na,x,1\nb,x,inf\n", "nodes.csv, line 3, column 'f': inf is not a finite float32"),
     "too large": ("id,label,f\na,x,1e300\n", "nodes.csv, line 2, column 'f': 1e+300 is not a finite"),
     "null": (THREE | {"f": [1, 1, None]}, "nodes.parquet, row 3, column 'f': the value is missing"),
     "nan": (THREE | {"f": [1, 1, NAN]}, "nodes.parquet, row 3, column 'f': the value is missing"),
     "text": (THREE | {"f": ["1", "2", "one"]}, "nodes.parquet, row 3, column 'f': 'one' is not a number"),
-    "list with another": (
-        TWO | {"x": [[1], [2]], "f": [1, 2]},
-        "column 'x': holds INTEGER[]; a list must be",
-    ),
+    "list with another": (TWO | {"x": [[1], [2]], "f": [1, 2]}, "column 'x': holds INTEGER[]; a list must be"),
     "ragged list": (
         {"id": [1, 2, 3, 4], "label": [1] * 4, "x": [[1, 2], [1, 2], [2], [1, 2]]},
         "nodes.parquet, row 3, column 'x': the list has 1 values, that of the first node 2",
     ),
-    "ragged words": (
-        "id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 2 3\n",
-        "line 4, column 'x': the list has 3 values",
-    ),
+    "ragged words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 2 3\n", "line 4, column 'x': the list has 3 values"),
     "list of words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 z\n", "line 4, column 'x': 'z' is not a number"),
     "null in list": (THREE | {"x": [[1, 2], [1, 2], [1, None]]}, "row 3, column 'x': the value is missing"),
     "null list": (THREE | {"x": [[1, 2], [1, 2], None]}, "row 3, column 'x': the list is empty"),
@@ -473,11 +453,7 @@ def test_parquet_text_that_is_not_utf8(tmp_path, write_tables, read):
         ("nodes.parquet", lambda content: b"", "nodes.parquet: is not a Parquet file"),
         ("nodes.parquet", lambda content: content[:-50], "nodes.parquet: the Parquet file is cut short"),
         ("nodes.parquet", lambda content: content[:8], "nodes.parquet: the Parquet file is cut short"),
-        (
-            "nodes.parquet",
-            lambda old: old[:-40] + b"\xff" * 20 + old[-20:],
-            "the Parquet file is cut short or",
-        ),
+        ("nodes.parquet", lambda old: old[:-40] + b"\xff" * 20 + old[-20:], "the Parquet file is cut short or"),
     ],
     ids=["Parquet as CSV", "CSV as Parquet", "zeros", "nothing", "cut", "start only", "footer"],
 )
@@ -569,11 +545,7 @@ def test_an_interrupt_is_one(tmp_path, write_tables, monkeypatch):
 
 @st.composite
 def graphs(draw):
-    kinds = [
-        st.integers(-99, 99),
-        st.integers(-(2**63), 2**63 - 1),
-        st.text("abäß-_.,01", min_size=1, max_size=4),
-    ]
+    kinds = [st.integers(-99, 99), st.integers(-(2**63), 2**63 - 1), st.text("abäß-_.,01", min_size=1, max_size=4)]
     ids = draw(st.lists(draw(st.sampled_from(kinds)), min_size=1, max_size=10, unique=True))
     links = draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=20))
     labels = draw(st.lists(st.sampled_from(["x", "y", None]), min_size=len(ids), max_size=len(ids)))

@@ -27,27 +27,21 @@ def saved(graph: Graph, tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-@pytest.mark.parametrize(
-    "kind", ["dense", "sparse", "masks", "order", "no edges", "ids", "text ids", "times"]
-)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "masks", "order", "no edges", "ids", "text ids", "times"])
 def test_what_was_written_is_what_is_opened(graph: Graph, tmp_path: Path, kind: str) -> None:
     changed = {
         "dense": lambda: graph,
         "sparse": lambda: replace(graph, x=graph.x.relu().to_sparse_csr()),
         "masks": lambda: with_masks(graph),
         "order": lambda: replace(graph, class_order=(3, 1), class_names=("ä", "b", "c", "d", "e", "f")),
-        "ids": lambda: replace(
-            graph, node_ids=np.arange(300)[::-1].copy(), feature_names=tuple("abcdefghijkl")
-        ),
+        "ids": lambda: replace(graph, node_ids=np.arange(300)[::-1].copy(), feature_names=tuple("abcdefghijkl")),
         "text ids": lambda: replace(
             graph,
             node_ids=np.array([f"ü\n{index}" if index else "" for index in range(300)], dtype=object),
             column_kinds={"a": "number", "b": "category"},
             notes=("one", "two"),
         ),
-        "times": lambda: replace(
-            graph, node_time=graph.y % 2 + 5, y_by_time=torch.stack([graph.y, graph.y.flip(0)])
-        ),
+        "times": lambda: replace(graph, node_time=graph.y % 2 + 5, y_by_time=torch.stack([graph.y, graph.y.flip(0)])),
         "no edges": lambda: replace(graph, indptr=torch.zeros_like(graph.indptr), indices=graph.indices[:0]),
     }[kind]()
     write_store(changed, tmp_path / "s")

@@ -77,9 +77,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 def test_joint_training_is_the_reference_for_intransigence(tmp_path: Path) -> None:
     settings = {**SETTINGS, "joint.epochs": 3}
-    table = quick(
-        tmp_path, methods="finetune,joint:gat,joint:gcn,ncm", backbones="gcn,gin", settings=settings
-    )
+    table = quick(tmp_path, methods="finetune,joint:gat,joint:gcn,ncm", backbones="gcn,gin", settings=settings)
     rows = {row.name: row for row in table.rows}
     found = {name: row.metrics["intransigence"] for name, row in rows.items()}
     assert {name for name, value in found.items() if value} == {"finetune-gcn", "ncm"}, "none with gin"
@@ -195,9 +193,7 @@ def test_rows_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"edges": "all"}, "unknown edges"),
     ],
 )
-def test_a_wrong_argument_stops_it_before_anything_runs(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_argument_stops_it_before_anything_runs(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         quick(tmp_path / "runs", **changes)
     assert not (tmp_path / "runs").exists()
@@ -304,10 +300,7 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path, monkeypatch: pytes
         ({"tasks": "0,1;2,3"}, "own tasks in its own order"),
         ({"tasks": "3,2;1,0", "edges": "seen"}, "edges within a task"),
         ({"tasks": "3,2;1,0", "scenario": "class"}, "task-incremental"),
-        (
-            {"tasks": "3,2;1,0", "methods": "ncm", "settings": DATA},
-            "the paper has none for these methods on synthetic",
-        ),
+        ({"tasks": "3,2;1,0", "methods": "ncm", "settings": DATA}, "the paper has none for these methods on synthetic"),
     ):
         without = quick(tmp_path, **protocol)
         assert why in (without.note or "")
@@ -340,9 +333,7 @@ def test_a_real_cluster_gives_the_table_of_this_machine(tmp_path: Path) -> None:
     assert scores(quick(tmp_path / "there", ray="local")) == scores(quick(tmp_path / "here"))
 
 
-def test_a_stream_by_time_leaves_out_methods_that_need_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_by_time_leaves_out_methods_that_need_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LEARNERS["ncm"], "needs_tasks", True)
     assert Cell("ncm", None) in choose_cells("all")
     assert Cell("ncm", None) not in choose_cells("all", stream="time")

@@ -76,17 +76,13 @@ def test_failures_are_one_line(
     assert (end.error, end.is_numerical) == (line, is_numerical)
 
 
-def test_weights_that_are_not_numbers_are_a_numerical_failure(
-    job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_are_not_numbers_are_a_numerical_failure(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
     end = run_job(replace(job, folder=None), job.graph)
     assert (end.error, end.is_numerical) == ("FloatingPointError: what was learned is not a number", True)
 
 
-def test_remarks_of_learners_are_not_shown_between_jobs(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_remarks_of_learners_are_not_shown_between_jobs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = {**DATA, "preset": "paper", "num_extractors": 1, "epochs": 1}
     config, graph = resolve_config("synthetic", settings=settings)
     assert run_job(Job(config, 0, tmp_path / "seed-0"), graph).error is None

@@ -103,9 +103,7 @@ def test_jobs_that_are_not_waited_for_end_with_their_workers(jobs: Any, tmp_path
 @pytest.mark.parametrize(
     ("kind", "is_begun"), [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
 )
-def test_the_end_of_the_parent_is_the_end_of_the_workers(
-    tmp_path: Path, kind: signal.Signals, is_begun: bool
-) -> None:
+def test_the_end_of_the_parent_is_the_end_of_the_workers(tmp_path: Path, kind: signal.Signals, is_begun: bool) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)],
         stdout=subprocess.PIPE,

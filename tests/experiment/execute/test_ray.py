@@ -61,9 +61,7 @@ def stored(fake: Any, job: Job) -> list[Any]:
 def numbers(files: dict[str, bytes]) -> dict[str, Any]:
     """What does not depend on time and memory."""
     tensors = {name: content for name, content in files.items() if name.endswith(".safetensors")}
-    result = {
-        k: v for k, v in json.loads(files["result.json"]).items() if k not in {"seconds", "peak_rss_mb"}
-    }
+    result = {k: v for k, v in json.loads(files["result.json"]).items() if k not in {"seconds", "peak_rss_mb"}}
     return {"names": sorted(files), "result": result, "tensors": tensors}
 
 

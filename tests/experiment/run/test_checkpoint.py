@@ -104,9 +104,7 @@ def remove_tensors(folder: Path) -> None:
     tensor_file(folder).unlink()
 
 
-@pytest.mark.parametrize(
-    "damage", [damage_json, damage_header, damage_content, damage_tensors, remove_tensors]
-)
+@pytest.mark.parametrize("damage", [damage_json, damage_header, damage_content, damage_tensors, remove_tensors])
 def test_damage_is_named(tmp_path: Path, damage: Any) -> None:
     save_checkpoint(tmp_path, CONTENT)
     damage(tmp_path)

@@ -67,9 +67,7 @@ def kill_and_compare(dataset: str, kills: int, tmp_path: Path, *, seed: int = 0,
 
 
 def test_a_few_kills(tmp_path: Path) -> None:
-    kill_and_compare(
-        "synthetic", 2, tmp_path, settings={"epochs": 40, "data.num_nodes": 400, "data.num_links": 2000}
-    )
+    kill_and_compare("synthetic", 2, tmp_path, settings={"epochs": 40, "data.num_nodes": 400, "data.num_links": 2000})
 
 
 @pytest.mark.slow

@@ -35,9 +35,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "learner.py").touch()
     monkeypatch.setattr(finished, "PACKAGE", tmp_path / "code")
-    (tmp_path / "recipe.yaml").write_text(
-        "{dataset: x, method: ncm, scenario: task, settings: {max_hops: 1}}"
-    )
+    (tmp_path / "recipe.yaml").write_text("{dataset: x, method: ncm, scenario: task, settings: {max_hops: 1}}")
     x = np.random.default_rng(0).normal(size=(60, 4))
     np.savez(
         tmp_path / "graph.npz",
@@ -68,16 +66,14 @@ def test_the_same_request_gives_the_same_result(result: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"seeds": 1}, {"seeds": [0, 1]}, {"views": True}, {"settings": {"max_hops": "2"}}, {"edges": "seen"}],
+    "change", [{"seeds": 1}, {"seeds": [0, 1]}, {"views": True}, {"settings": {"max_hops": "2"}}, {"edges": "seen"}]
 )
 def test_another_request_is_another_run(result: dict[str, Any], change: dict[str, Any]) -> None:
     assert find_finished({**REQUEST, **change}) is None
 
 
 @pytest.mark.parametrize(
-    "file",
-    ["graph.npz", "recipe.yaml", "code/learner.py", "result.json", "config.json", "seed-1/result.json"],
+    "file", ["graph.npz", "recipe.yaml", "code/learner.py", "result.json", "config.json", "seed-1/result.json"]
 )
 def test_a_file_that_has_changed_or_is_gone_makes_it_another_run(result: dict[str, Any], file: str) -> None:
     path = Path(file) if Path(file).exists() else Path(result["out"]) / file
@@ -111,9 +107,7 @@ def test_a_damaged_request_is_no_request(result: dict[str, Any]) -> None:
         assert find_finished(REQUEST) is None
 
 
-def test_data_in_very_many_files_is_not_stamped(
-    result: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_in_very_many_files_is_not_stamped(result: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finished, "MOST_FILES", 3)
     run(**REQUEST)
     assert not (Path(result["out"]) / finished.REQUEST).exists()
@@ -123,9 +117,7 @@ def test_an_input_that_changed_during_the_run_leaves_no_request(result: dict[str
     folder = Path(result["out"])
     finished.keep_request(folder, REQUEST, [Path("graph.npz")], since=time.time_ns())
     assert find_finished(REQUEST, folder) == result
-    finished.keep_request(
-        folder, REQUEST, [Path("graph.npz")], since=Path("graph.npz").stat().st_ctime_ns - 1
-    )
+    finished.keep_request(folder, REQUEST, [Path("graph.npz")], since=Path("graph.npz").stat().st_ctime_ns - 1)
     assert find_finished(REQUEST, folder) is None
 
 

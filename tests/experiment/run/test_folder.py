@@ -53,10 +53,7 @@ def test_another_configuration_is_refused_and_named(tmp_path: Path, config: RunC
     with open_run_folder(tmp_path, config):
         (tmp_path / "kept").touch()
     other = resolve_config("digits", method="ncm", settings={"max_hops": 1})[0]
-    with (
-        pytest.raises(RunFolderError, match="max_hops: 3 there, 1 now"),
-        open_run_folder(tmp_path, other),
-    ):
+    with pytest.raises(RunFolderError, match="max_hops: 3 there, 1 now"), open_run_folder(tmp_path, other):
         pass
     assert (tmp_path / "kept").exists()
     assert read_json(tmp_path / "config.json") == config.to_json()
@@ -72,9 +69,7 @@ def test_another_configuration_is_refused_and_named(tmp_path: Path, config: RunC
         ({"versions": {"torch": "1.0"}}, "torch: 1.0 there"),
     ],
 )
-def test_what_else_must_match(
-    tmp_path: Path, config: RunConfig, change: dict[str, Any], message: str
-) -> None:
+def test_what_else_must_match(tmp_path: Path, config: RunConfig, change: dict[str, Any], message: str) -> None:
     content = config.to_json()
     versions = {**content["versions"], **change.get("versions", {})}
     (tmp_path / "config.json").write_text(json.dumps({**content, **change, "versions": versions}))
@@ -106,10 +101,7 @@ def test_a_file_is_no_folder(tmp_path: Path, config: RunConfig) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="is a file"), open_run_folder(tmp_path / "file", config):
         pass
-    with (
-        pytest.raises(RunFolderError, match="cannot write"),
-        open_run_folder(tmp_path / "file" / "x", config),
-    ):
+    with pytest.raises(RunFolderError, match="cannot write"), open_run_folder(tmp_path / "file" / "x", config):
         pass
 
 
@@ -128,9 +120,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.json"
     write_atomic(file, b"old")
 

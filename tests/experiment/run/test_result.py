@@ -71,9 +71,7 @@ def test_growth_is_the_mean_and_the_most_over_seeds() -> None:
         "prototypes": {"atomic": 5},
         "most_prototypes": {"atomic": 7},
     }
-    assert combine("hpn", seeds[0], seed_result(matrix))["growth"] is None, (
-        "a seed from before it was counted"
-    )
+    assert combine("hpn", seeds[0], seed_result(matrix))["growth"] is None, "a seed from before it was counted"
     cut_short = seed_result(matrix, growth=[step(10, 1)])
     assert combine("hpn", seeds[0], cut_short)["growth"] is None, "it was interrupted then"
 

@@ -112,9 +112,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, scenario: str
 ) -> None:
     monkeypatch.setattr(seed_run, "CHECKPOINT_SHARE", 1e9)  # a checkpoint after every epoch
-    settings = {
-        key: value for key, value in SETTINGS.items() if key != "epochs" or method in ("finetune", "joint")
-    }
+    settings = {key: value for key, value in SETTINGS.items() if key != "epochs" or method in ("finetune", "joint")}
     choices = {"method": method, "scenario": scenario, "settings": settings, "seeds": 2}
     whole = quick(tmp_path / "whole", **choices)
     breaks = 0
@@ -130,9 +128,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_numbers(
     assert numbers(broken) == numbers(whole)
 
 
-def test_a_resumed_run_does_not_do_finished_epochs_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_does_not_do_finished_epochs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seed_run, "CHECKPOINT_SHARE", 1e9)
     with pytest.raises(KeyboardInterrupt):
         quick(tmp_path, watcher=Break(6))
@@ -280,10 +276,7 @@ def test_tasks_to_come_are_asked_about_where_that_is_possible(tmp_path: Path) ->
 def test_intransigence_refers_to_another_run(tmp_path: Path) -> None:
     best = quick(tmp_path / "joint", method="joint", seeds=2)
     result = quick(tmp_path / "mine", seeds=2, reference=tmp_path / "joint")
-    gaps = [
-        sum(a[j][j] - b[j][j] for j in range(3)) / 3
-        for a, b in zip(best.matrices, result.matrices, strict=True)
-    ]
+    gaps = [sum(a[j][j] - b[j][j] for j in range(3)) / 3 for a, b in zip(best.matrices, result.matrices, strict=True)]
     assert result.metrics["intransigence"].values == pytest.approx(gaps)  # type: ignore[union-attr]
     assert result.reference == str(tmp_path / "joint")
     assert quick(tmp_path / "mine", seeds=2).metrics["intransigence"] is None

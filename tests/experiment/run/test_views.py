@@ -135,8 +135,7 @@ def test_interrupted_or_asked_for_later_views_are_the_same(
     quick(tmp_path / "later", settings=settings)
     quick(tmp_path / "later", settings=settings, views=True)
     once, *others = (
-        json.loads((tmp_path / name / "views.json").read_text())
-        for name in ("once", "twice", "twice without", "later")
+        json.loads((tmp_path / name / "views.json").read_text()) for name in ("once", "twice", "twice without", "later")
     )
     assert others == [once] * 3
 

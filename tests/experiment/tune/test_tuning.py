@@ -116,9 +116,7 @@ def test_the_number_of_workers_makes_no_difference(tmp_path: Path) -> None:
     assert first == second
 
 
-def test_test_nodes_are_not_looked_at_before_the_choice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_nodes_are_not_looked_at_before_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     query = TaskStream.query
 
@@ -187,9 +185,7 @@ def test_hpn_is_searched_with_the_preset_that_has_what_is_searched(tmp_path: Pat
     assert read_recipe(tmp_path / "paper" / "recipe.yaml").settings.keys() == {*paper, *thresholds}
 
 
-def test_with_nothing_to_search_the_recipe_is_the_defaults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_nothing_to_search_the_recipe_is_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NCM, "search_space", {})
     tuned = quick(tmp_path)
     assert (len(tuned.trials), tuned.settings) == (1, {})
@@ -204,9 +200,7 @@ def fail_at_two_hops(learner: NCM, *_: Any) -> None:
 learn = NCM._learn
 
 
-def test_a_trial_that_breaks_down_fails_and_the_search_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_that_breaks_down_fails_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NCM, "search_space", {"max_hops": OneOf(2, 3)})
     monkeypatch.setattr(NCM, "_learn", fail_at_two_hops)
     tuned = quick(tmp_path / "some")

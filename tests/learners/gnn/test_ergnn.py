@@ -44,9 +44,7 @@ def kept_positions(learner: ERGNN) -> list[float]:
         ("mean", 100, POSITIONS),
     ],
 )
-def test_the_right_nodes_are_kept(
-    selection: Any, buffer_size: int, expected: list[float], sparse: bool
-) -> None:
+def test_the_right_nodes_are_kept(selection: Any, buffer_size: int, expected: list[float], sparse: bool) -> None:
     learner = ERGNN(selection=selection, buffer_size=buffer_size, epochs=1)
     learner.fit_task(line_task(sparse))
     assert kept_positions(learner) == expected
@@ -102,9 +100,7 @@ def explicit_influence(network: nn.Module, step: Step) -> Tensor:
 
     def losses(flat: Tensor) -> Tensor:
         parts = torch.split(flat, [weight.numel() for weight in weights])
-        parameters = {
-            name: part.view_as(weight) for name, part, weight in zip(names, parts, weights, strict=True)
-        }
+        parameters = {name: part.view_as(weight) for name, part, weight in zip(names, parts, weights, strict=True)}
         logits = functional_call(network, parameters, (step.graph.x.double(), adjacency))[step.train]
         return -logits.log_softmax(dim=1)[torch.arange(len(step.train_y)), step.train_y]
 
@@ -133,9 +129,7 @@ def test_the_most_influential_nodes_are_kept(seed: int) -> None:
 
 @pytest.mark.parametrize("selection", ["mean", "coverage", "influence"])
 @pytest.mark.parametrize("batch_size", [None, 16])
-def test_as_many_nodes_are_kept_of_each_class_as_asked(
-    graph: Graph, selection: Any, batch_size: int | None
-) -> None:
+def test_as_many_nodes_are_kept_of_each_class_as_asked(graph: Graph, selection: Any, batch_size: int | None) -> None:
     stream = TaskStream(graph, tasks="0,1,2;3;4,5", scenario="class")
     learner = ERGNN(selection=selection, buffer_size=3, epochs=1, batch_size=batch_size)
     for index in range(3):
@@ -145,9 +139,7 @@ def test_as_many_nodes_are_kept_of_each_class_as_asked(
     ]
     for index, kept in enumerate(learner.kept_):
         task = stream.step(index)
-        rows = {
-            tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)
-        }
+        rows = {tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)}
         assert kept.x is not None
         assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()
         assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y)
@@ -171,9 +163,7 @@ class Watch(Observer):
         data = learner._training_data(task)
         self.found.append(learner._loss(data if self.part is None else data.part(self.part)).item())
         chosen = slice(None) if self.part is None else self.part
-        self.new.append(
-            self._losses(learner, task.graph, task.train[chosen], task.train_y[chosen]).mean().item()
-        )
+        self.new.append(self._losses(learner, task.graph, task.train[chosen], task.train_y[chosen]).mean().item())
         old: list[float] = []
         for kept in learner.kept_:
             if kept.ids is not None:
@@ -182,19 +172,14 @@ class Watch(Observer):
                 nodes, view = torch.tensor([row[name] for name in kept.ids.tolist()]), task.graph
             else:
                 assert kept.x is not None
-                nodes, view = (
-                    torch.arange(len(kept.y)),
-                    GraphView(kept.x, torch.zeros(2, 0, dtype=torch.int64)),
-                )
+                nodes, view = (torch.arange(len(kept.y)), GraphView(kept.x, torch.zeros(2, 0, dtype=torch.int64)))
             old.extend(self._losses(learner, view, nodes, kept.y).tolist())
         self.old.append(old)
 
     def _losses(self, learner: ERGNN, view: GraphView, nodes: Tensor, y: Tensor) -> Tensor:
         """Of each node, told from the classes of its own task or from all seen."""
         with torch.no_grad():
-            logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[
-                nodes
-            ]
+            logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[nodes]
         column = []
         for label in y.tolist():
             own = next(task for task in learner.tasks_ if label in task)
@@ -205,9 +190,7 @@ class Watch(Observer):
 @pytest.mark.parametrize("new_share", [None, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("edges", ["within", "seen"])
 @pytest.mark.parametrize("scenario", ["task", "class"])
-def test_new_and_old_losses_are_weighed(
-    graph: Graph, scenario: Any, edges: Any, new_share: float | None
-) -> None:
+def test_new_and_old_losses_are_weighed(graph: Graph, scenario: Any, edges: Any, new_share: float | None) -> None:
     stream = TaskStream(graph, scenario=scenario, edges=edges)
     watch = Watch(stream)
     learner = ERGNN(buffer_size=5, epochs=2, lr=0.05, dropout=0.0, new_share=new_share)

@@ -164,9 +164,7 @@ def test_no_step_raises_the_loss_of_an_earlier_task(graph: Graph, scenario: Any,
     """To first order: steps of SGD, seen from outside as differences of weights."""
     stream = TaskStream(graph, scenario=scenario)
     watch = Watch(stream)
-    learner = GEM(
-        optimizer="sgd", lr=0.5, epochs=12, dropout=0.0, weight_decay=0.0, memory_size=15, margin=margin
-    )
+    learner = GEM(optimizer="sgd", lr=0.5, epochs=12, dropout=0.0, weight_decay=0.0, memory_size=15, margin=margin)
     for index in range(3):
         learner.fit_task(stream.step(index), watch)
     objected = 0
@@ -190,10 +188,7 @@ def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> Non
         for index, kept in enumerate(learner.kept_):
             task = stream.step(index)
             assert len(kept.y) == min(memory_size, len(task.train))
-            rows = {
-                tuple(row): int(y)
-                for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)
-            }
+            rows = {tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)}
             assert kept.x is not None
             assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y), "no node twice"
             assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()

@@ -52,9 +52,7 @@ class Watch(Observer):
             return
         data = learner._training_data(self.stream.step(progress.task))
         teacher = learner.teacher_
-        self.teachers.append(
-            None if teacher is None else {k: v.clone() for k, v in teacher.state_dict().items()}
-        )
+        self.teachers.append(None if teacher is None else {k: v.clone() for k, v in teacher.state_dict().items()})
         self.losses.append(learner._loss(data).item())
         with torch.no_grad():
             self.logits.append(learner.network_(data.x, data.adjacency)[data.nodes].double())

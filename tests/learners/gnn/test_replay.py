@@ -106,9 +106,7 @@ def test_names_tell_nothing(graph: Graph) -> None:
     view = stream.step(2).graph
     number = {tuple(row): at for at, row in enumerate(graph.x.tolist())}
     nodes = torch.tensor([number[tuple(row)] for row in view.x.tolist()])
-    arrival = torch.tensor(
-        [stream.classes.index(next(t for t in stream.classes if y in t)) for y in graph.y.tolist()]
-    )
+    arrival = torch.tensor([stream.classes.index(next(t for t in stream.classes if y in t)) for y in graph.y.tolist()])
     degree = torch.bincount(view.edge_index[0], minlength=view.num_nodes)
     is_train = torch.zeros(view.num_nodes)
     is_train[stream.step(2).train] = 1
@@ -167,8 +165,6 @@ def test_later_tasks_need_nothing_but_what_was_kept(graph: Graph, kind: Any) -> 
         second.train_y, second.val, second.val_y,
     )  # fmt: skip
     for one, again in zip(
-        learner.fit_task(second).network_.parameters(),
-        other.fit_task(alone).network_.parameters(),
-        strict=True,
+        learner.fit_task(second).network_.parameters(), other.fit_task(alone).network_.parameters(), strict=True
     ):
         assert torch.equal(one, again)

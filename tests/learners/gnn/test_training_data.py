@@ -19,9 +19,7 @@ def data() -> TrainingData:
     pairs = torch.randint(NUM_NODES, (2, 60), generator=generator)
     pairs = pairs[:, pairs[0] != pairs[1]]
     edge_index = torch.unique(torch.cat([pairs, pairs.flip(0)], dim=1), dim=1)
-    x = torch.cat(
-        [torch.arange(float(NUM_NODES)).view(-1, 1), torch.rand(NUM_NODES, 3, generator=generator)], 1
-    )
+    x = torch.cat([torch.arange(float(NUM_NODES)).view(-1, 1), torch.rand(NUM_NODES, 3, generator=generator)], 1)
     nodes = torch.randperm(NUM_NODES, generator=generator)[:NUM_TRAIN]
     allowed = torch.stack([nodes >= 0, nodes % 3 == 0, nodes % 3 != 0], dim=1)
     return TrainingData(x, GCN(4, 3).prepare(edge_index, NUM_NODES), nodes, nodes % 5, allowed)

@@ -132,9 +132,7 @@ def test_the_gradient_of_the_sparsity_term_is_exact(backbone: Any) -> None:
     for name, slope in slopes.items():
         for at in picked(slope)[:6]:
             up, down = (objective(moved) for moved in nudged(weights, name, at))
-            assert slope.view(-1)[at].item() == pytest.approx((up - down) / (2 * STEP), rel=1e-4, abs=1e-5), (
-                name
-            )
+            assert slope.view(-1)[at].item() == pytest.approx((up - down) / (2 * STEP), rel=1e-4, abs=1e-5), name
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)

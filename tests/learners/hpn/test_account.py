@@ -23,10 +23,7 @@ def fitted(graph: Graph) -> tuple[SolvedNetwork, GraphView]:
     for index in range(len(stream)):
         step = stream.step(index)
         network.learn(
-            step.graph,
-            (step.train.numpy(), step.train_y.numpy()),
-            (step.val.numpy(), step.val_y.numpy()),
-            index,
+            step.graph, (step.train.numpy(), step.train_y.numpy()), (step.val.numpy(), step.val_y.numpy()), index
         )
     return network, step.graph
 

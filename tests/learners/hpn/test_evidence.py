@@ -32,16 +32,13 @@ NUM_NODES, NUM_FEATURES, WIDTH, SEED = 50, 9, 40, 3
 CLASSES = [1, 4, 6]
 EXACT = 1e-12
 
-thresholds = st.floats(math.log(1e-5), 0.0).map(math.exp) | st.sampled_from(
-    [1e-5, 0.003, 0.01, 0.1, 0.5, 1.0]
-)
+thresholds = st.floats(math.log(1e-5), 0.0).map(math.exp) | st.sampled_from([1e-5, 0.003, 0.01, 0.1, 0.5, 1.0])
 amounts = st.floats(-50, 50) | st.floats(-1, 1)
 relaxed = settings(deadline=None, max_examples=100)
 
 
 @pytest.mark.parametrize(
-    ("threshold", "size"),
-    [(1.0, 4), (0.5, 6), (0.3, 7), (0.1, 13), (0.01, 44), (0.003, 81), (1e-3, 140), (1e-5, 1404)],
+    ("threshold", "size"), [(1.0, 4), (0.5, 6), (0.3, 7), (0.1, 13), (0.01, 44), (0.003, 81), (1e-3, 140), (1e-5, 1404)]
 )
 def test_how_many_prototypes_there_are(threshold: float, size: int) -> None:
     assert Plane(threshold).size == size
@@ -173,16 +170,12 @@ def test_evidence_of_all_banks() -> None:
 
 
 @pytest.mark.parametrize("patched", [{"ROWS": 8}, {"FEW": 1}, {"FEW": 100}])
-def test_evidence_is_found_for_few_nodes_at_a_time(
-    patched: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evidence_is_found_for_few_nodes_at_a_time(patched: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     view, nodes = make_view(), np.array([7, 49])
     everyone = make_extractors().evidence(view, np.arange(NUM_NODES))
     for name, value in patched.items():
         monkeypatch.setattr(module, name, value)
-    np.testing.assert_allclose(
-        make_extractors().evidence(view, np.arange(NUM_NODES)), everyone, rtol=0, atol=1e-5
-    )
+    np.testing.assert_allclose(make_extractors().evidence(view, np.arange(NUM_NODES)), everyone, rtol=0, atol=1e-5)
     np.testing.assert_allclose(make_extractors().evidence(view, nodes), everyone[:, nodes], rtol=0, atol=1e-5)
 
 
@@ -254,9 +247,7 @@ def test_weighing_scales_evidence_to_1() -> None:
     np.testing.assert_allclose(weights, fit_weights(scaled, y), atol=1e-6)
 
 
-def draw_evidence(
-    rng: np.random.Generator, skill: list[float], y: np.ndarray, num_classes: int
-) -> np.ndarray:
+def draw_evidence(rng: np.random.Generator, skill: list[float], y: np.ndarray, num_classes: int) -> np.ndarray:
     """Banks that know the class as well as their skill says; centred."""
     truth = np.eye(num_classes)[y]
     noise = rng.normal(size=(len(skill), len(y), num_classes))
@@ -270,10 +261,7 @@ def naive_loss(weights: np.ndarray, evidence: np.ndarray, y: np.ndarray) -> floa
     present = sorted(set(y.tolist()))
     total = 0.0
     for node in range(count):
-        logits = [
-            sum(weights[b] * evidence[b, node, label] for b in range(num_banks))
-            for label in range(num_classes)
-        ]
+        logits = [sum(weights[b] * evidence[b, node, label] for b in range(num_banks)) for label in range(num_classes)]
         top = max(logits)
         log_sum = top + math.log(sum(math.exp(value - top) for value in logits))
         share = count / len(present) / int((y == y[node]).sum())

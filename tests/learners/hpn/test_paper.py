@@ -72,9 +72,7 @@ def test_large_settings_learn_every_task_and_leave_the_extractors_of_earlier_one
     def extractors(selection: Selection) -> list[torch.Tensor]:
         network = learner.network_
         chosen = [network.node_extractors[selection.node[0]]]
-        return [
-            part.detach().clone() for part in (*chosen, network.structure_extractors[selection.structure[0]])
-        ]
+        return [part.detach().clone() for part in (*chosen, network.structure_extractors[selection.structure[0]])]
 
     for index in range(len(stream)):
         learner.fit_task(stream.step(index))
@@ -85,9 +83,7 @@ def test_large_settings_learn_every_task_and_leave_the_extractors_of_earlier_one
     assert sum(then) / len(then) > 70
 
 
-def test_reserved_extractors_are_unused_ones_until_there_are_none(
-    ten: Graph, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_reserved_extractors_are_unused_ones_until_there_are_none(ten: Graph, caplog: pytest.LogCaptureFixture) -> None:
     stream, learner = TaskStream(ten), PaperHPN(**QUICK, num_extractors=5, num_selected=2)
     with caplog.at_level(logging.WARNING, logger="hpn.learners.hpn"):
         fit(learner, stream, tasks=2)
@@ -199,9 +195,7 @@ def test_certified_tasks_share_extractors_without_moving_them(ten: Graph) -> Non
 
 
 @pytest.mark.parametrize(
-    "params",
-    [QUICK, KEPT, {**QUICK, "lr_prototypes": 5.0}],
-    ids=["paper", "certified", "restless"],
+    "params", [QUICK, KEPT, {**QUICK, "lr_prototypes": 5.0}], ids=["paper", "certified", "restless"]
 )
 def test_prototypes_never_exceed_their_bounds_however_long_the_stream(params: dict[str, Any]) -> None:
     graph = load_dataset("synthetic", num_nodes=360, num_links=1000, num_features=8, num_classes=24)
@@ -297,9 +291,7 @@ def test_nobody_asked(stream: TaskStream) -> None:
 
 @pytest.mark.parametrize("value", [1.0, 123.456])
 def test_features_that_are_all_alike(graph: Graph, value: float) -> None:
-    alike = Graph.build(
-        "alike", x=torch.full((graph.num_nodes, 200), value), links=graph.edge_index, y=graph.y
-    )
+    alike = Graph.build("alike", x=torch.full((graph.num_nodes, 200), value), links=graph.edge_index, y=graph.y)
     stream = TaskStream(alike)
     query, _ = stream.query(step=0, after=0, evaluate="oracle")
     scores = fit(PaperHPN(**QUICK), stream, tasks=1).predict_scores(query)

@@ -94,14 +94,7 @@ def equal(first: list[ClassSums], second: list[ClassSums]) -> None:
     seed=st.integers(0, 99),
 )
 def test_partitions_blocks_and_workers_change_no_bit(
-    views: dict[str, GraphView],
-    kind: str,
-    rows: int,
-    columns: int,
-    least: int,
-    workers: int,
-    local: bool,
-    seed: int,
+    views: dict[str, GraphView], kind: str, rows: int, columns: int, least: int, workers: int, local: bool, seed: int
 ) -> None:
     view, rng = views[kind], np.random.default_rng(seed)
     nodes = rng.permutation(view.num_nodes)[:90]

@@ -34,10 +34,7 @@ def test_the_preset_decides_which_network_is_made(given: dict[str, Any], kind: t
     [
         ({"preset": "large"}, "unknown preset 'large'; known: best, paper"),
         ({"preset": "papers"}, "unknown preset 'papers'; did you mean 'paper'?"),
-        (
-            {"preset": "paper", "width": 64},
-            "hpn has no 'width'; preset=best has it; it takes: preset, num",
-        ),
+        ({"preset": "paper", "width": 64}, "hpn has no 'width'; preset=best has it; it takes: preset, num"),
         ({"epochs": 3}, "hpn has no 'epochs'; preset=paper has it; it takes: preset, width"),
         ({"width": 0}, "hpn: width = 0"),
         *(({name: value}, f"hpn: {name}") for name in THRESHOLDS for value in (0.0, 1.5)),
@@ -54,9 +51,7 @@ def test_what_cannot_be_made(given: dict[str, Any]) -> None:
         HPN(**given)
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"width": 64, "seed": 2}, {"preset": "paper", "dim": 4, "use_cls": False}]
-)
+@pytest.mark.parametrize("given", [{}, {"width": 64, "seed": 2}, {"preset": "paper", "dim": 4, "use_cls": False}])
 def test_texts_and_copies_make_the_same_again(given: dict[str, Any]) -> None:
     learner = HPN(**given)
     names = {"HPN": HPN, "PaperHPN": PaperHPN, "SolvedHPN": SolvedHPN}

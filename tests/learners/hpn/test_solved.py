@@ -21,12 +21,7 @@ from hpn.theory import max_code_size
 
 WIDTH = 50
 SETTINGS = SolvedSettings(width=WIDTH)
-PARTITIONS = [
-    [(0, 1), (2, 3), (4, 5)],
-    [(5, 4), (1, 0), (3, 2)],
-    [(3,), (0, 5, 1), (4, 2)],
-    [(2, 0, 4, 1, 5, 3)],
-]
+PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
 EVERYONE = np.arange(300)
 NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -78,8 +73,7 @@ def test_the_order_and_grouping_of_tasks_leave_no_trace(graph: Graph, has_val: b
 def test_class_sums_of_a_stream_do_not_depend_on_the_order(graph: Graph, edges: Any) -> None:
     """Where earlier nodes stay in view, only the own features of a node are the same in any order."""
     streams = [
-        TaskStream(graph, tasks=tasks, scenario="class", edges=edges)
-        for tasks in ("0,1;2,3;4,5", "4,5;0,1;2,3")
+        TaskStream(graph, tasks=tasks, scenario="class", edges=edges) for tasks in ("0,1;2,3;4,5", "4,5;0,1;2,3")
     ]
     first, second = (fit(stream).network_.memory.kept.learned for stream in streams)
     for bank in range(6) if edges == "within" else (0, 3):

@@ -82,9 +82,7 @@ def test_what_was_added_can_be_taken_out_without_a_trace(seed: int, has_gram: bo
 
 @pytest.mark.parametrize("exact_bytes", [True, False])
 @pytest.mark.parametrize("count", [1101, 150_001])
-def test_many_rows_of_the_largest_value(
-    count: int, exact_bytes: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_of_the_largest_value(count: int, exact_bytes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than single precision, or 32 bits, add up exactly at once."""
     if exact_bytes and not statistics._has_exact_bytes():
         pytest.skip("no exact products of 8-bit numbers here")

@@ -61,9 +61,7 @@ def test_the_path_is_ridge_regression(count: int, num_features: int, kind: str) 
 
 @pytest.mark.parametrize("shape", [(10, 4), (4, 10)])
 @pytest.mark.parametrize("value", [0.0, 0.3])
-def test_rows_that_are_all_alike_are_answered_by_how_many_there_are(
-    shape: tuple[int, int], value: float
-) -> None:
+def test_rows_that_are_all_alike_are_answered_by_how_many_there_are(shape: tuple[int, int], value: float) -> None:
     target = np.eye(2)[[0, 1, 1, 1] if shape[0] == 4 else [0, 1] * 5]
     x = np.full(shape, value, np.float32)
     for weight, bias, left_out in solve_path(x, target):
@@ -72,9 +70,7 @@ def test_rows_that_are_all_alike_are_answered_by_how_many_there_are(
         np.testing.assert_allclose(left_out, others, atol=1e-3)
 
 
-def make_task(
-    *, noise: float, helps: bool, kind: str = "dense", seed: int = 0
-) -> tuple[GraphView, np.ndarray]:
+def make_task(*, noise: float, helps: bool, kind: str = "dense", seed: int = 0) -> tuple[GraphView, np.ndarray]:
     """Two classes; with much noise only the mean over neighbours of the same class tells them apart."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(160) % 2)

@@ -17,12 +17,7 @@ from hpn.nn.encoder import STEPS, draw_signs
 from hpn.params import check_space
 from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 
-PARTITIONS = [
-    [(0, 1), (2, 3), (4, 5)],
-    [(5, 4), (1, 0), (3, 2)],
-    [(3,), (0, 5, 1), (4, 2)],
-    [(2, 0, 4, 1, 5, 3)],
-]
+PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
 
 
 def fit(learner: Ridge, tasks: list[Step]) -> Ridge:
@@ -170,9 +165,7 @@ def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
         views = [GraphView(factor * task.graph.x, task.graph.edge_index) for task in tasks]
         learner = Ridge(width=50)
         for task, view in zip(tasks, views, strict=True):
-            learner.fit_task(
-                Step(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2)
-            )
+            learner.fit_task(Step(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2))
         scores.append(learner.predict_scores(Query(views[0], torch.arange(50), learner.classes_)))
     assert torch.allclose(*scores, atol=1e-5)
 

@@ -175,11 +175,7 @@ def test_growth_in_several_chunks_keeps_the_properties(dim: int, threshold: floa
 @pytest.mark.parametrize("threshold", [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
 def test_no_stream_makes_more_prototypes_than_the_bound(threshold: float) -> None:
     """On the circle, where the bound is exact: the tightest chain reaches it, and nothing exceeds it."""
-    source, apart, bound = (
-        Source(2, seed=0),
-        1.0001 * math.acos(1 - threshold),
-        max_code_size(2, threshold).size,
-    )
+    source, apart, bound = (Source(2, seed=0), 1.0001 * math.acos(1 - threshold), max_code_size(2, threshold).size)
     book = make(circle(*(apart * i for i in range(bound))), threshold)
     assert len(book) == bound
     names = sorted(MOVES)
@@ -198,9 +194,7 @@ def test_no_stream_makes_more_prototypes_than_the_bound(threshold: float) -> Non
 
 @relaxed
 @given(dims, thresholds, moves, seeds)
-def test_frozen_prototypes_never_move_nor_disappear(
-    dim: int, threshold: float, moves: list[str], seed: int
-) -> None:
+def test_frozen_prototypes_never_move_nor_disappear(dim: int, threshold: float, moves: list[str], seed: int) -> None:
     source = Source(dim, seed)
     book = make(source.spread(10), threshold)
     book.grow(source.spread(10), task=1)

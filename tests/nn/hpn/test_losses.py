@@ -81,9 +81,7 @@ def test_equation_8() -> None:
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.0, 2.0), (3.0, 0.0), (0.0, 0.0)])
 def test_equations_12_and_13(use_cls: bool, alpha: float, beta: float) -> None:
     kinds = [split([1]), split([0, 4])]
-    found = total_loss(
-        LOGITS, TARGET, EMBEDDINGS, MATCHED, kinds, use_cls=use_cls, alpha=alpha, beta=beta
-    ).item()
+    found = total_loss(LOGITS, TARGET, EMBEDDINGS, MATCHED, kinds, use_cls=use_cls, alpha=alpha, beta=beta).item()
     divergence = naive_divergence(EXTRACTORS, [1]) + naive_divergence(EXTRACTORS, [0, 4])
     expected = use_cls * naive_classification() + alpha * divergence + beta * naive_distance()
     assert found == pytest.approx(expected)

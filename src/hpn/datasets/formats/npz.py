@@ -142,9 +142,7 @@ class _Archive:
         except (*_BAD_MEMBER, *_BAD_ARRAY) as error:
             what = f"is damaged ({' '.join(str(error).split())[:100]}); copy or write the file anew"
             if "allow_pickle" in str(error):
-                what = (
-                    "holds pickled Python objects, which are never loaded; save numbers or text (dtype=str)"
-                )
+                what = "holds pickled Python objects, which are never loaded; save numbers or text (dtype=str)"
             raise self.error(f"{key} {what}") from None
         return array
 
@@ -218,9 +216,7 @@ def _read_links(archive: _Archive) -> tuple[int, list[tuple[Array, Array]]]:
 
 def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, int]]:
     """Return ``indptr``, ``indices`` and the shape, known to fit each other."""
-    indptr, indices, size = (
-        archive.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape")
-    )
+    indptr, indices, size = (archive.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape"))
     if len(size) != 2 or size.min() < 0:
         raise archive.error(f"{prefix}_shape is {size.tolist()}; expected two counts")
     rows, columns = int(size[0]), int(size[1])

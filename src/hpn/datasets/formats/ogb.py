@@ -52,9 +52,7 @@ CLASS_ORDERS = {
 }
 # fmt: on
 _MAX_CLASSES = 1 << 16
-_FILES = tuple(
-    f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-)
+_FILES = tuple(f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list"))
 
 
 def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:

@@ -70,9 +70,7 @@ def load_planetoid(name: str, root: Path, *, normalize: Normalize = "row") -> Gr
     for file in files:
         _check_digest(raw / file, PLANETOID_SHA256[file])
     with _reading(name.lower(), raw):
-        parts = {
-            file.removeprefix(stem): _unpickle(raw / file) for file in files if file != f"{stem}test.index"
-        }
+        parts = {file.removeprefix(stem): _unpickle(raw / file) for file in files if file != f"{stem}test.index"}
         test = np.loadtxt(raw / f"{stem}test.index", dtype=np.int64)
         # Nodes that are neither among the first nor in the list (15 of Citeseer) have no words.
         num_nodes, num_train = int(test.max()) + 1, len(parts["y"])
@@ -143,9 +141,7 @@ def _in_order(nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return ordered
 
 
-def _geom_graph(
-    name: str, raw: Path, x: np.ndarray, y: np.ndarray, normalize: Normalize, *, class_order: Any
-) -> Graph:
+def _geom_graph(name: str, raw: Path, x: np.ndarray, y: np.ndarray, normalize: Normalize, *, class_order: Any) -> Graph:
     with _reading(name, raw):
         # The first line is a header.
         links = np.loadtxt(raw / "out1_graph_edges.txt", dtype=np.int64, skiprows=1, ndmin=2)

@@ -154,10 +154,7 @@ class Table:
         return {file.column(column)[1] for file in self.files}
 
     def stage(
-        self,
-        name: str,
-        select: Callable[[TableFile], Sequence[str]],
-        join: Callable[[TableFile], str] = lambda _: "",
+        self, name: str, select: Callable[[TableFile], Sequence[str]], join: Callable[[TableFile], str] = lambda _: ""
     ) -> None:
         """Read all files into a table of the database.
 
@@ -175,9 +172,7 @@ class Table:
         for number, file in enumerate(self.files):
             what = f"INSERT INTO {name}" if number else f"CREATE OR REPLACE TABLE {name} AS"
             try:
-                [(added,)] = self.query(
-                    f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}"
-                )
+                [(added,)] = self.query(f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}")
             except duckdb.Error as error:
                 if not _has_mixed_ends(file):
                     raise explain(file.path, error) from None
@@ -270,9 +265,7 @@ def explain(path: Path, error: Exception) -> DataError:
     if "Out of Memory" in reason or "No space left" in reason:
         return DataError(f"{path}: cannot be read, memory or disk is full ({short})")
     if path.suffix == ".parquet":
-        return DataError(
-            f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})"
-        )
+        return DataError(f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})")
     if "utf-8" in reason.lower() or "unicode" in reason.lower():
         return _not_utf8(path)
     if ragged := _RAGGED.search(reason):
@@ -301,9 +294,7 @@ def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
     is_parquet = magic == _PARQUET_MAGIC
     if is_parquet != (path.suffix == ".parquet"):
         what = "is a" if is_parquet else "is not a"
-        hint = (
-            "rename it to end in .parquet" if is_parquet else "if it is a CSV file, rename it to end in .csv"
-        )
+        hint = "rename it to end in .parquet" if is_parquet else "if it is a CSV file, rename it to end in .csv"
         raise DataError(f"{path}: {what} Parquet file; {hint}")
     try:
         if is_parquet:

@@ -202,8 +202,7 @@ def _find_columns(table: Table, known: Mapping[str, str], optional: Set[str] = f
 
 def _role_columns(file: TableFile, roles: Mapping[str, str], as_key: AsKey) -> list[str]:
     others = {
-        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR"
-        for role in ("label", "split", "time")
+        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR" for role in ("label", "split", "time")
     }
     return [f"{as_key(file, roles['id'])} AS id", *(f"{text} AS {role}" for role, text in others.items())]
 
@@ -274,9 +273,7 @@ def _write_times(sink: Sink, nodes: Table, column: str) -> None:
     number = "strftime(TRY_CAST(time AS TIMESTAMP), '%Y%m%d')::BIGINT"
     if has_numbers:
         number = f"CASE WHEN {is_whole} THEN time::BIGINT END"
-    for row, text in nodes.query(
-        f"SELECT rowid, time FROM nodes WHERE ({number}) IS NULL ORDER BY rowid LIMIT 1"
-    ):
+    for row, text in nodes.query(f"SELECT rowid, time FROM nodes WHERE ({number}) IS NULL ORDER BY rowid LIMIT 1"):
         what = "is empty" if text is None else f"{text!r} is no time"
         raise nodes.error(f"{what}; give every node a whole number or a date", row=row, column=column)
     sink.append("node_time", nodes.arrays(f"SELECT {number} AS time FROM nodes", 0, nodes.num_rows)["time"])
@@ -294,9 +291,7 @@ def _number_rows(nodes: Table, column: str, numbers: Mapping[str, int]) -> NDArr
     return found
 
 
-def _join_links(
-    nodes: Table, edges: Table, ends: Mapping[str, str], as_key: AsKey, unknown_edges: str
-) -> int:
+def _join_links(nodes: Table, edges: Table, ends: Mapping[str, str], as_key: AsKey, unknown_edges: str) -> int:
     """Make the table ``links`` of the positions of both ends; give the number of edges that were dropped."""
     [(are_positions,)] = nodes.query("SELECT bool_and(id::VARCHAR = rowid::VARCHAR) FROM nodes")
     nodes.query("CREATE TABLE places AS SELECT id, rowid::INTEGER AS place FROM nodes")

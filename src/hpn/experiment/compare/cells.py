@@ -34,10 +34,7 @@ class Cell(NamedTuple):
 
 
 def choose_cells(
-    methods: str | Sequence[str] = ALL,
-    backbones: str | Sequence[str] = tuple(BACKBONES),
-    *,
-    stream: str = "tasks",
+    methods: str | Sequence[str] = ALL, backbones: str | Sequence[str] = tuple(BACKBONES), *, stream: str = "tasks"
 ) -> list[Cell]:
     """Write out a choice of methods, in the order of the paper's table; other methods come last.
 
@@ -95,9 +92,7 @@ def resolve_cells(
     return [with_cell(shared, cell, given[cell.method], use_recipes=use_recipes) for cell in cells], graph
 
 
-def with_cell(
-    config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True
-) -> RunConfig:
+def with_cell(config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True) -> RunConfig:
     """The run of a cell on the data and under the protocol of ``config``.
 
     Args:
@@ -114,10 +109,7 @@ def with_cell(
     kind, recipe = STREAMS[config.stream], AUTO if use_recipes else None
     ahead = config.ahead > kind.num_ahead
     return replace(
-        config,
-        **choose_method(
-            name, learner, given, config.dataset, kind, config.scenario, ahead=ahead, recipe=recipe
-        ),
+        config, **choose_method(name, learner, given, config.dataset, kind, config.scenario, ahead=ahead, recipe=recipe)
     )
 
 

@@ -74,9 +74,7 @@ class CellRun:
         """Put the finished seeds together, measured against a reference run if one is given."""
         names, finished = self.graph.class_names, [job.read() for job in self.jobs]
         command = self.config.command(self.seeds, self.data_root)
-        return combine_seeds(
-            self.config, names, finished, command=command, out=self.folder, reference=reference
-        )
+        return combine_seeds(self.config, names, finished, command=command, out=self.folder, reference=reference)
 
     def _finish(self, *, is_new: bool) -> None:
         with self._catching():

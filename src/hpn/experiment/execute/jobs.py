@@ -115,11 +115,7 @@ class Batch:
     """
 
     def __init__(
-        self,
-        executor: Executor,
-        watcher: Watcher,
-        total: int,
-        trials: Callable[[], TrialsProgress] | None = None,
+        self, executor: Executor, watcher: Watcher, total: int, trials: Callable[[], TrialsProgress] | None = None
     ) -> None:
         self.total, self.done = total, 0
         self._executor, self._watcher, self._trials = executor, watcher, trials
@@ -167,9 +163,7 @@ def _effort(job: Job) -> float:
 
 
 @lru_cache(maxsize=2)
-def _load(
-    dataset: str, options: tuple[tuple[str, Any], ...], data_root: Path | None, fingerprint: str
-) -> Graph:
+def _load(dataset: str, options: tuple[tuple[str, Any], ...], data_root: Path | None, fingerprint: str) -> Graph:
     """Load a graph, once for the jobs of a process."""
     graph = find_loader(dataset, data_root)(**dict(options))
     if graph.fingerprint() != fingerprint:

@@ -110,9 +110,7 @@ def _lost(job: Job, error: Exception) -> JobEnd:
     """The end of a job that was under way when a worker died, or had just ended."""
     if job.folder is not None and job.is_finished():
         return JobEnd()
-    return JobEnd(
-        f"a worker process was killed ({type(error).__name__}); if memory is short, use fewer workers"
-    )
+    return JobEnd(f"a worker process was killed ({type(error).__name__}); if memory is short, use fewer workers")
 
 
 def _in_turn(device: str, index: int) -> str:

@@ -297,9 +297,7 @@ def check_address(address: str, wait: float = WAIT) -> None:
     except (OSError, OverflowError) as error:
         raise ConfigError(f"cannot reach the Ray cluster {address} ({error})") from error
     except subprocess.TimeoutExpired as error:
-        raise ConfigError(
-            f"cannot reach the Ray cluster {address} (no answer in {wait:.0f} seconds)"
-        ) from error
+        raise ConfigError(f"cannot reach the Ray cluster {address} (no answer in {wait:.0f} seconds)") from error
     if probe.returncode:
         why = (probe.stderr.strip().splitlines() or [f"exit code {probe.returncode}"])[-1]
         if "AuthToken" in probe.stderr:

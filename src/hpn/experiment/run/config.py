@@ -338,9 +338,7 @@ def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
     known = declared_params(resolve_config)
     for name in choices:
         if name not in known:
-            raise TypeError(
-                f"{owner} has no argument {name!r}; {nearest(name, known)}it takes: {', '.join(known)}"
-            )
+            raise TypeError(f"{owner} has no argument {name!r}; {nearest(name, known)}it takes: {', '.join(known)}")
 
 
 def _split_settings(
@@ -348,9 +346,7 @@ def _split_settings(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Hyper-parameters of the learner and options of the data set, as given."""
     options = {
-        name.removeprefix(DATA_PREFIX): settings.pop(name)
-        for name in list(settings)
-        if name.startswith(DATA_PREFIX)
+        name.removeprefix(DATA_PREFIX): settings.pop(name) for name in list(settings) if name.startswith(DATA_PREFIX)
     }
     if "seed" in settings:
         raise ConfigError("seed is not set with --set; use --seed or --seeds")
@@ -388,9 +384,7 @@ def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | No
             raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")
 
 
-def _resolve_scenario(
-    kind: type[Stream], scenario: str | None, evaluate: str | None
-) -> tuple[Scenario, Evaluate]:
+def _resolve_scenario(kind: type[Stream], scenario: str | None, evaluate: str | None) -> tuple[Scenario, Evaluate]:
     if scenario is None:
         needed = "task" if evaluate in {None, "oracle"} else "class"
         scenario = needed if needed in kind.scenarios else kind.scenarios[0]
@@ -409,14 +403,10 @@ def _resolve_scenario(
     return scenario, evaluate  # type: ignore[return-value]
 
 
-def _check_learner(
-    name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool
-) -> None:
+def _check_learner(name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool) -> None:
     """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
     if learner.needs_tasks and not kind.has_tasks:
-        raise ConfigError(
-            f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method"
-        )
+        raise ConfigError(f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method")
     if ahead and kind.has_tasks and scenario != "task":
         raise ConfigError(
             "--evaluate-ahead on tasks needs --scenario task: without a task, the answer would be one "

@@ -27,9 +27,7 @@ PACKAGE = Path(__file__).parents[2]
 Request = Mapping[str, Any]
 
 
-def find_finished(
-    request: Request, out: Path | str | None = None, watcher: Watcher | None = None
-) -> RunResult | None:
+def find_finished(request: Request, out: Path | str | None = None, watcher: Watcher | None = None) -> RunResult | None:
     """The result of a finished run, if the same was requested and nothing has changed since.
 
     Args:
@@ -74,10 +72,7 @@ def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, sinc
         (folder / REQUEST).unlink(missing_ok=True)
         return
     files = [str(file) for file in read], [str(file.relative_to(folder)) for file in own]
-    write_json(
-        folder / REQUEST,
-        {"request": _written(request), "inputs": files[0], "own": files[1], "stamp": stamp},
-    )
+    write_json(folder / REQUEST, {"request": _written(request), "inputs": files[0], "own": files[1], "stamp": stamp})
 
 
 def _read_finished(folder: Path, wanted: Any) -> RunResult | None:

@@ -57,13 +57,9 @@ def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -
         lock = FileLock(path / LOCK)
         lock.acquire(timeout=0)
     except Timeout as error:
-        raise RunFolderError(
-            f"{path} is in use by another run; wait for it, or choose another --out"
-        ) from error
+        raise RunFolderError(f"{path} is in use by another run; wait for it, or choose another --out") from error
     except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path} ({error.strerror or error}); choose another --out"
-        ) from error
+        raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
     try:
         if fresh:
             _clear(path)
@@ -71,9 +67,7 @@ def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -
         try:
             write_json(path / CONFIG, config.to_json())
         except OSError as error:
-            raise RunFolderError(
-                f"cannot write {path} ({error.strerror or error}); choose another --out"
-            ) from error
+            raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
         yield path
     finally:
         lock.release()
@@ -88,9 +82,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path} ({error.strerror or error}); choose another --out"
-        ) from error
+        raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
 
 
 def read_json(path: Path) -> Any:
@@ -119,9 +111,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if found is None:
         raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
     if not isinstance(found, dict):
-        raise RunFolderError(
-            f"{folder / CONFIG} is damaged; use --fresh to start over, or choose another --out"
-        )
+        raise RunFolderError(f"{folder / CONFIG} is damaged; use --fresh to start over, or choose another --out")
     return found
 
 
@@ -132,9 +122,7 @@ def _check_kind(path: Path) -> None:
     if path.is_dir() and not (path / CONFIG).exists():
         others = [entry.name for entry in path.iterdir() if entry.name != LOCK]
         if others and not all(name.endswith(".part") for name in others):
-            raise RunFolderError(
-                f"{path} is not empty and holds no run ({min(others)}, …); choose another --out"
-            )
+            raise RunFolderError(f"{path} is not empty and holds no run ({min(others)}, …); choose another --out")
 
 
 def _check_config(path: Path, config: Configuration) -> None:

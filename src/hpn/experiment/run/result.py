@@ -209,9 +209,7 @@ class RunResult(Protocol, WithMetrics):
                 raise ValueError(f"matrices must have one row per step, {len(self.steps)}")
             Measured(matrix)
         for name, others in (("balanced", self.balanced and self.balanced.matrices), ("chance", self.chance)):
-            if others and [list(map(len, rows)) for rows in others] != [
-                list(map(len, rows)) for rows in self.matrices
-            ]:
+            if others and [list(map(len, rows)) for rows in others] != [list(map(len, rows)) for rows in self.matrices]:
                 raise ValueError(f"{name} must have the shape of matrices")
         if self.growth is not None and len(self.growth) != len(self.steps):
             raise ValueError(f"growth must have one entry per step, {len(self.steps)}")
@@ -240,9 +238,7 @@ class RunResult(Protocol, WithMetrics):
     @property
     def is_trivial(self) -> bool:
         """Whether every question has a single possible answer, so that accuracy measures nothing."""
-        chance = (
-            None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
-        )
+        chance = None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
         return bool(chance) and min(chance or [0]) >= 100
 
     def measured(self) -> list[Measured]:
@@ -265,9 +261,7 @@ class RunResult(Protocol, WithMetrics):
 
     def mean_matrix(self) -> list[list[Summary | None]]:
         """The accuracy matrix over seeds."""
-        return [
-            [summarize(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.matrices, strict=True)
-        ]
+        return [[summarize(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.matrices, strict=True)]
 
     def with_seconds(self, more: float) -> RunResult:
         """The same, with seconds that were spent on no seed added to the total."""
@@ -423,9 +417,7 @@ def combine_seeds(
         prototypes=_mean_counts([seed.prototypes for seed in finished]),
         bounds=finished[0].bounds,
         parameter_bound=finished[0].parameter_bound,
-        seconds=Costs(
-            **{name: sum(getattr(seed.seconds, name) for seed in finished) for name in Costs.model_fields}
-        ),
+        seconds=Costs(**{name: sum(getattr(seed.seconds, name) for seed in finished) for name in Costs.model_fields}),
         peak_rss_mb=max((seed.peak_rss_mb for seed in finished if seed.peak_rss_mb), default=None),
         device=finished[-1].device,
         versions=config.versions,
@@ -440,9 +432,7 @@ def combine_seeds(
     )
     forgets = not config.learner.sees_past
     measured = [
-        Measured(
-            seed.matrix, seed.balanced, seed.chance, _reference_matrix(reference, seed.seed), forgets=forgets
-        )
+        Measured(seed.matrix, seed.balanced, seed.chance, _reference_matrix(reference, seed.seed), forgets=forgets)
         for seed in finished
     ]
     balanced = [Measured(seed.balanced, forgets=forgets) for seed in finished]

@@ -22,14 +22,7 @@ from hpn.experiment.run.config import RunConfig, check_choices, check_seeds, res
 from hpn.experiment.run.environment import Stopwatch, deterministic
 from hpn.experiment.run.finished import keep_request
 from hpn.experiment.run.folder import EXPLORER, RESULT, VIEWS, open_run_folder, read_json, write_json
-from hpn.experiment.run.result import (
-    RunResult,
-    SeedResult,
-    check_reference,
-    combine_seeds,
-    load_result,
-    parse_result,
-)
+from hpn.experiment.run.result import RunResult, SeedResult, check_reference, combine_seeds, load_result, parse_result
 from hpn.experiment.run.saved import load_learner
 from hpn.experiment.run.seed import SeedRun
 from hpn.experiment.run.views import check_views, combine_views, make_view
@@ -104,22 +97,14 @@ def run(
         # States what is wrong with the split before anything is written.
         jobs[0].stream = config.make_stream(graph, chosen[0])
     load_seconds = time.perf_counter() - start
-    with (
-        open_run_folder(folder, config, fresh=fresh),
-        deterministic(graph, device),
-        _cluster(None if is_done else ray),
-    ):
+    with open_run_folder(folder, config, fresh=fresh), deterministic(graph, device), _cluster(None if is_done else ray):
         watcher.run_started(folder, len(chosen), len(config.plan.steps))
         finished = [job.run(graph, watcher) for job in jobs]
         if views:
             combine_views(folder, chosen)
             _write_exploration(jobs[0], graph)
-        command = config.command(chosen, root) + (
-            f" --reference {shlex.quote(str(reference))}" if reference else ""
-        )
-        result = combine_seeds(
-            config, graph.class_names, finished, command=command, out=folder, reference=best
-        )
+        command = config.command(chosen, root) + (f" --reference {shlex.quote(str(reference))}" if reference else "")
+        result = combine_seeds(config, graph.class_names, finished, command=command, out=folder, reference=best)
         result = result.with_seconds(load_seconds)
         write_json(folder / RESULT, result.to_json())
         request = {"dataset": dataset, "seeds": seeds, "views": views, "data_root": data_root, **choices}
@@ -189,9 +174,7 @@ class Job:
     def read(self) -> SeedResult:
         """The result of a finished seed."""
         file = self._file(RESULT)
-        return parse_result(
-            SeedResult, read_json(file), file, "use --fresh to start over, or choose another --out"
-        )
+        return parse_result(SeedResult, read_json(file), file, "use --fresh to start over, or choose another --out")
 
     def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
         """Run, or finish, the seed."""
@@ -240,9 +223,7 @@ class Job:
         progress = SeedRun.resume(folder, learner, self.seed, watcher)
         watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
         with contextlib.closing(progress.log), _reporting_full_disk(progress, len(stream)):
-            for index in learn_steps(
-                learner, stream, first=progress.next_step, observer=progress, watch=watch
-            ):
+            for index in learn_steps(learner, stream, first=progress.next_step, observer=progress, watch=watch):
                 with watch.measure("predict"):
                     row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
                 progress.finish_step(row, make_view(learner, stream, index) if self.views else None)

@@ -117,11 +117,7 @@ class SeedRun(Observer):
         self.rows.append(row)
         learner = self.learner
         self.growth.append(
-            Growth(
-                parameters=learner.num_parameters,
-                stored=learner.num_stored,
-                prototypes=learner.prototype_counts,
-            )
+            Growth(parameters=learner.num_parameters, stored=learner.num_stored, prototypes=learner.prototype_counts)
         )
         if view is not None:
             self.views.append(view)

@@ -30,9 +30,7 @@ def check_views(config: RunConfig) -> None:
         able = [name for name, kind in LEARNERS.items() if kind.represent is not Learner.represent]
         raise ConfigError(f"{config.method} has no representations to view; use {' or '.join(able)}")
     if config.evaluate != "oracle":
-        raise ConfigError(
-            f"views need the task of each node, which evaluate {config.evaluate!r} does not give"
-        )
+        raise ConfigError(f"views need the task of each node, which evaluate {config.evaluate!r} does not give")
 
 
 def make_view(learner: Learner, stream: Stream, after: int) -> View:

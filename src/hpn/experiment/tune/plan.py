@@ -68,13 +68,7 @@ class TunePlan:
     def default_folder(self) -> Path:
         """Where the search goes unless told: ``runs/tune-DATASET-METHOD-…-HASH``."""
         method = self.config.method.replace(":", ".")
-        parts = [
-            "tune",
-            Path(self.config.dataset).stem,
-            method,
-            self.config.backbone,
-            short_hash(self.to_json()),
-        ]
+        parts = ["tune", Path(self.config.dataset).stem, method, self.config.backbone, short_hash(self.to_json())]
         return Path("runs") / "-".join(part for part in parts if part)
 
     def command(self, trials: int, final_seeds: int) -> str:

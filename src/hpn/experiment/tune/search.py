@@ -101,9 +101,7 @@ def _study(
     }
     for settings, value in zip(tried, values, strict=True):
         if all(_contains(choice, settings[name]) for name, choice in space.items()):
-            study.add_trial(
-                optuna.trial.create_trial(params=settings, distributions=distributions, value=value)
-            )
+            study.add_trial(optuna.trial.create_trial(params=settings, distributions=distributions, value=value))
     return study, distributions
 
 

@@ -44,8 +44,7 @@ class TrialLog:
                 self._known[settings_key(entry["settings"]), entry["seed"]] = end
             except (ValueError, KeyError, TypeError) as error:
                 raise RunFolderError(
-                    f"{path}, line {number} cannot be read; "
-                    "use --fresh to start over, or choose another --out"
+                    f"{path}, line {number} cannot be read; use --fresh to start over, or choose another --out"
                 ) from error
         if len(whole) < len(content):
             os.truncate(path, len(whole))

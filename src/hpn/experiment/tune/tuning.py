@@ -113,9 +113,7 @@ def tune(
     return tuned
 
 
-def _tuned(
-    search: Search, best: int, result: RunResult, graph: Graph, *, command: str, out: Path
-) -> TuneResult:
+def _tuned(search: Search, best: int, result: RunResult, graph: Graph, *, command: str, out: Path) -> TuneResult:
     plan, trials = search.plan, search.trials
     config = plan.config.with_params(trials[best].settings)
     chosen = {**plan.fixed, **trials[best].settings}

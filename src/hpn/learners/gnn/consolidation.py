@@ -46,10 +46,7 @@ class Consolidation(FineTune):
         center_: Where the penalty on each weight is zero (c).
     """
 
-    search_space: ClassVar[Mapping[str, SearchChoice]] = {
-        **FineTune.search_space,
-        "strength": LogRange(1.0, 1e4),
-    }
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(1.0, 1e4)}
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
 
     importance_: Weights

@@ -98,10 +98,7 @@ class ERGNN(Replay):
             return to_scipy(rows) if is_sparse(rows) else rows.float().numpy()
         network = self.network_
         with torch.no_grad():
-            parts = [
-                network.embed(part.x, part.adjacency)[part.nodes].cpu()
-                for part in data.in_order(self.batch_size)
-            ]
+            parts = [network.embed(part.x, part.adjacency)[part.nodes].cpu() for part in data.in_order(self.batch_size)]
         return torch.cat(parts).numpy()
 
     def _influence(self, data: TrainingData) -> Tensor:

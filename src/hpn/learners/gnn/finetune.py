@@ -154,9 +154,7 @@ class FineTune(Learner):
         at = (y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1)
         return torch.tensor(own, device=CPU)[at], allowed
 
-    def _data_about(
-        self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor
-    ) -> TrainingData:
+    def _data_about(self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor) -> TrainingData:
         adjacency = self.network_.prepare(graph.edge_index, graph.num_nodes)
         return TrainingData(
             graph.features,

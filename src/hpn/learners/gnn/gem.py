@@ -66,16 +66,10 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
     linear = (rows @ (gradient.double() / size)).numpy()
     unbounded = np.full(len(gram), 1e30)
     weights, _, status, _ = daqp.solve(
-        np.ascontiguousarray(gram),
-        linear,
-        np.zeros((0, len(gram))),
-        unbounded,
-        (margin * length / size).numpy(),
+        np.ascontiguousarray(gram), linear, np.zeros((0, len(gram))), unbounded, (margin * length / size).numpy()
     )
     if status < 0:
-        raise FloatingPointError(
-            f"the quadratic program of GEM's projection was not solved (DAQP says {status})"
-        )
+        raise FloatingPointError(f"the quadratic program of GEM's projection was not solved (DAQP says {status})")
     corrected: Tensor = gradient.double() + size * (rows.T @ torch.from_numpy(np.asarray(weights)))
     rounded: Tensor = corrected.to(gradient.dtype).to(place)
     return rounded
@@ -118,12 +112,8 @@ class GEM(Replay):
         weights = list(self.network_.parameters())
         gradient = _flatten(torch.autograd.grad(loss, weights))
         if self._memories:
-            gradient = project(
-                gradient, torch.stack([self._slope(kept) for kept in self._memories]), self.margin
-            )
-        for weight, part in zip(
-            weights, torch.split(gradient, [weight.numel() for weight in weights]), strict=True
-        ):
+            gradient = project(gradient, torch.stack([self._slope(kept) for kept in self._memories]), self.margin)
+        for weight, part in zip(weights, torch.split(gradient, [weight.numel() for weight in weights]), strict=True):
             weight.grad = part.view_as(weight)
 
     def _slope(self, kept: TrainingData) -> Tensor:

@@ -34,10 +34,7 @@ class Joint(FineTune):
 
     sees_past: ClassVar[bool] = True
     answers_ahead: ClassVar[bool] = False
-    search_space: ClassVar[Mapping[str, SearchChoice]] = {
-        **FineTune.search_space,
-        "epochs": OneOf(50, 100, 200),
-    }
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "epochs": OneOf(50, 100, 200)}
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
 
     data_numbers_: int

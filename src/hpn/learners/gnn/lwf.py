@@ -53,10 +53,7 @@ class LwF(FineTune):
         teacher_: The network before the task in progress; it exists only while a task is learned.
     """
 
-    search_space: ClassVar[Mapping[str, SearchChoice]] = {
-        **FineTune.search_space,
-        "strength": LogRange(0.1, 100.0),
-    }
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(0.1, 100.0)}
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
 
     teacher_: Backbone | None
@@ -83,10 +80,7 @@ class LwF(FineTune):
             taught = self.teacher_(batch.x, batch.adjacency)[batch.nodes]
         said = self.network_(batch.x, batch.adjacency)[batch.nodes]
         loss = F.cross_entropy(said.masked_fill(~batch.allowed, -torch.inf), batch.target)
-        old = [
-            distillation(said[:, columns], taught[:, columns], self.temperature)
-            for columns in self._old_columns()
-        ]
+        old = [distillation(said[:, columns], taught[:, columns], self.temperature) for columns in self._old_columns()]
         return loss + self.strength * torch.stack(old).sum()
 
     def _old_columns(self) -> list[list[int]]:

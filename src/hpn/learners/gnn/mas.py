@@ -35,10 +35,7 @@ class MAS(Consolidation):
         center_: The weights after the last task while another is learned; empty in between.
     """
 
-    search_space: ClassVar[Mapping[str, SearchChoice]] = {
-        **FineTune.search_space,
-        "strength": LogRange(0.01, 100.0),
-    }
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(0.01, 100.0)}
 
     def __init__(
         self,

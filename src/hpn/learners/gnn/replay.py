@@ -71,9 +71,7 @@ class Kept:
         x = state.get("x")
         if "crow" in state:
             size = (len(state["y"]), num_features)
-            x = torch.sparse_csr_tensor(
-                state["crow"], state["col"], state["value"], size, check_invariants=False
-            )
+            x = torch.sparse_csr_tensor(state["crow"], state["col"], state["value"], size, check_invariants=False)
         return cls(state["y"], x=x, ids=state.get("ids"))
 
 

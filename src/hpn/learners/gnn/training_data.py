@@ -88,12 +88,7 @@ class TrainingData:
         cutter = self._complete_cutter if complete else self._cutter
         cut = cutter.cut(self.nodes[chosen])
         part = TrainingData(
-            cut.x,
-            cut.adjacency,
-            cut.rows,
-            self.target[chosen],
-            self.allowed[chosen],
-            num_complete=cut.num_complete,
+            cut.x, cut.adjacency, cut.rows, self.target[chosen], self.allowed[chosen], num_complete=cut.num_complete
         )
         return part.to(self.device)
 
@@ -119,10 +114,7 @@ class TrainingData:
     @cached_property
     def _cutter(self) -> SubgraphCutter:
         return SubgraphCutter(
-            self.features,
-            self.adjacency,
-            num_neighbors=self.num_neighbors,
-            sums_neighbors=self.sums_neighbors,
+            self.features, self.adjacency, num_neighbors=self.num_neighbors, sums_neighbors=self.sums_neighbors
         )
 
     @cached_property

@@ -86,9 +86,7 @@ def find_accounts(
     )
 
 
-def _split_by_slot(
-    extractors: Extractors, view: GraphView, nodes: np.ndarray, found: np.ndarray
-) -> np.ndarray:
+def _split_by_slot(extractors: Extractors, view: GraphView, nodes: np.ndarray, found: np.ndarray) -> np.ndarray:
     r"""Split the evidence about nodes by slot ``[num_slots, n, C]``.
 
     With the gate of the random layer known, :math:`W^\top h = \sum_k W^\top (g \odot 2^{k-K} P_k^\top u_k)`

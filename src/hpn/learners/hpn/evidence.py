@@ -224,9 +224,7 @@ class Extractors:
     def restrict(self, classes: list[int]) -> Extractors:
         """The same extractors for some of the classes."""
         at = [self.classes.index(label) for label in classes]
-        layers = [
-            LeastSquares(np.ascontiguousarray(part.weight[:, at]), part.bias[at]) for part in self.layers
-        ]
+        layers = [LeastSquares(np.ascontiguousarray(part.weight[:, at]), part.bias[at]) for part in self.layers]
         means = [ClassMeans(part.center, part.directions[at]) for part in self.means]
         return Extractors(list(classes), layers, means, self.width, self.seed, self.scales, self.weights)
 

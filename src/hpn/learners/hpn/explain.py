@@ -129,11 +129,7 @@ class Explanation:
 
 
 def explain(
-    network: SolvedNetwork,
-    view: GraphView,
-    nodes: np.ndarray,
-    name: Callable[[int], Any],
-    task: Name | None = None,
+    network: SolvedNetwork, view: GraphView, nodes: np.ndarray, name: Callable[[int], Any], task: Name | None = None
 ) -> list[Explanation]:
     """Explain the answers about some nodes.
 

@@ -160,9 +160,7 @@ class Memory:
         """The same for those who only ask about graphs with remembered nodes, and save time."""
         return self._change(self._kept, None)
 
-    def learn(
-        self, view: GraphView, train: Labelled, val: Labelled, is_held: np.ndarray | None = None
-    ) -> Memory:
+    def learn(self, view: GraphView, train: Labelled, val: Labelled, is_held: np.ndarray | None = None) -> Memory:
         """Add nodes.
 
         Args:

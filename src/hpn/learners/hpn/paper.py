@@ -303,9 +303,7 @@ class PaperHPN(HPN):
         for number, rows in enumerate(torch.split(order, self.batch_size)):
             step = self.epoch_ * -(-len(order) // self.batch_size) + number
             atomic = inputs.embed(rows, data.node, data.structure)  # Eq. 1-3
-            output = network(
-                atomic, task=data.task if uses_prototypes else None, use_prototypes=uses_prototypes
-            )
+            output = network(atomic, task=data.task if uses_prototypes else None, use_prototypes=uses_prototypes)
             loss = self._loss(data, output, rows, step)
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -539,8 +537,7 @@ class PaperHPN(HPN):
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
         self.selections_ = [
-            Selection(**{name: tuple(value) for name, value in entry.items()})
-            for entry in state["selections"]
+            Selection(**{name: tuple(value) for name, value in entry.items()}) for entry in state["selections"]
         ]
         self.certificates_ = list(state["certificates"])
         if "epoch" in state:

@@ -66,9 +66,7 @@ def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list
     pool = executor()
     blocks = smooth_columns(view, "row", layer)
     size = max(LEAST, -(-sum(len(y) for _, y in groups) // pool.num_workers))
-    parts = [
-        (at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)
-    ]
+    parts = [(at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)]
     totals = [new_sums(view.num_features, layer.width) for _ in groups]
     found = pool.map(_sum_part, parts, pool.share(view), layer, *blocks)
     for (at, *_), part in zip(parts, pool.get(found), strict=True):
@@ -89,9 +87,7 @@ def _sum_part(
     return total
 
 
-def smooth_columns(
-    view: GraphView, normalization: Normalization, layer: Layer | None = None
-) -> Sequence[Any]:
+def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer | None = None) -> Sequence[Any]:
     """Smooth all columns of a graph; wide ones are projected for a random layer, or left to those who ask.
 
     Returns:
@@ -125,9 +121,7 @@ def measure_rows(view: GraphView, normalization: Normalization, hop: int, blocks
         slots.row_lengths[hop] = np.concatenate(list(pool.get(found)))
 
 
-def _measure_part(
-    part: slice, view: GraphView, normalization: Normalization, hop: int, *blocks: Block
-) -> np.ndarray:
+def _measure_part(part: slice, view: GraphView, normalization: Normalization, hop: int, *blocks: Block) -> np.ndarray:
     return given_slots(view, normalization, blocks).measure(part, hop)
 
 

@@ -78,9 +78,7 @@ class HPN(Learner):
             return cls
         name, known = params.get("preset", "best"), cls.variants()
         if name not in known:
-            raise ConfigError(
-                f"unknown preset {name!r}; {nearest(str(name), known)}known: {', '.join(known)}"
-            )
+            raise ConfigError(f"unknown preset {name!r}; {nearest(str(name), known)}known: {', '.join(known)}")
         return known[name]
 
     @abstractmethod

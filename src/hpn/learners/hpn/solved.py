@@ -45,9 +45,7 @@ ASKED = RLock()
 Name = int | str
 AnyExtractor = TaskExtractor | Extractors | None
 """Of a task; there is none for a single class."""
-KINDS: dict[str, type[TaskExtractor | Extractors]] = {
-    kind.__name__: kind for kind in (TaskExtractor, Extractors)
-}
+KINDS: dict[str, type[TaskExtractor | Extractors]] = {kind.__name__: kind for kind in (TaskExtractor, Extractors)}
 
 
 class Evidence(NamedTuple):
@@ -145,9 +143,7 @@ class SolvedNetwork:
             tasks = {**tasks, task: replace(part, certificate=part.digest())}
         self.memory, self.tasks = memory, tasks
 
-    def _choose_extractor(
-        self, view: GraphView, train: Labelled, val: Labelled, classes: list[int]
-    ) -> TaskExtractor:
+    def _choose_extractor(self, view: GraphView, train: Labelled, val: Labelled, classes: list[int]) -> TaskExtractor:
         """The extractor of a task, and the atomic prototypes that its nodes are matched to."""
         is_known = np.isin(val[1], classes)
         places = [np.searchsorted(classes, y) for y in (train[1], val[1][is_known])]

@@ -233,9 +233,7 @@ def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: floa
     return LeastSquares(np.ascontiguousarray(solved), weight / total - center @ solved)
 
 
-def solve_all(
-    banks: Sequence[ClassSums], classes: list[int], *, strength: float, balance: float
-) -> list[LeastSquares]:
+def solve_all(banks: Sequence[ClassSums], classes: list[int], *, strength: float, balance: float) -> list[LeastSquares]:
     """Solve several banks at once, one thread for each.
 
     Threads that share one factorisation wait for each other, on a busy machine for seconds.

@@ -97,12 +97,7 @@ Candidate = tuple[tuple[float, float], TaskExtractor]
 """How good an extractor is on held-out nodes, and the extractor."""
 
 
-def choose_extractor(
-    view: GraphView,
-    train: Labelled,
-    val: Labelled,
-    num_classes: int,
-) -> TaskExtractor:
+def choose_extractor(view: GraphView, train: Labelled, val: Labelled, num_classes: int) -> TaskExtractor:
     """Solve the extractor of a task for every slot and strength, and keep the best on held-out nodes.
 
     Args:

@@ -210,9 +210,7 @@ class Codebook(nn.Module):
     def _merge(self) -> None:
         """Drop every prototype that came too close to an older one that stays."""
         limit = 1 - self.threshold - ROUNDING
-        num_close = [
-            (part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)
-        ]
+        num_close = [(part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)]
         suspects = (torch.cat(num_close) > 1).nonzero().flatten().cpu()  # one is the prototype itself
         exact = self.vectors.cpu()[suspects].double()
         close = (exact @ exact.t() >= 1 - self.threshold).tril_(-1)

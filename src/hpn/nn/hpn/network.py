@@ -156,9 +156,7 @@ class PrototypeNetwork(nn.Module):
                 self.head.weight[: old.out_features] = old.weight
                 self.head.bias[: old.out_features] = old.bias
 
-    def digest(
-        self, node: Sequence[int], structure: Sequence[int], columns: list[int], visible: Sequence[int]
-    ) -> str:
+    def digest(self, node: Sequence[int], structure: Sequence[int], columns: list[int], visible: Sequence[int]) -> str:
         """Hash of every number that answers with these extractors, columns of the head and prototypes use."""
         parts = [self.node_extractors[number] for number in node]
         parts += [self.structure_extractors[number] for number in structure]

@@ -43,9 +43,7 @@ class NeighborSampler:
         [[1, 2, 2]]
     """
 
-    def __init__(
-        self, indptr: Tensor, indices: Tensor, nodes: Tensor, counts: Sequence[int], seed: int = 0
-    ) -> None:
+    def __init__(self, indptr: Tensor, indices: Tensor, nodes: Tensor, counts: Sequence[int], seed: int = 0) -> None:
         self.indptr = indptr.numpy()
         self.indices = indices.numpy()
         self.nodes = nodes.numpy()
