@@ -1,7 +1,7 @@
 """The command line. Heavy imports wait until a command needs them, so that help is instant."""
 
-from hpn.cli import model_commands  # noqa: F401, I001  (help has them so)
-from hpn.cli import run_commands, reproduce_command, theory_commands, import_command, info_commands  # noqa: F401
+# In the order in which help lists the commands.
+from hpn.cli import model, run, reproduce, theory, importing, info  # noqa: F401, I001
 from hpn.cli.app import main
 
 __all__ = ["main"]
