@@ -7,7 +7,7 @@ WORKERS ?= 2
 DEMO   := runs/demo
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
-.PHONY: demo test check lint wheel bench clean
+.PHONY: demo test check lint docs wheel bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## Build the site into docs/_build/html, with warnings as errors.
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -j auto docs docs/_build/html
 
 wheel: $(READY)  ## Build the wheel, and run the command line from it and from nowhere else.
 	rm -rf dist

@@ -1,0 +1,41 @@
+"""Configuration of the documentation site; ``make docs`` builds it into ``docs/_build/html``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import hpn  # noqa: E402  (found on the path above)
+
+project = "hpn"
+author = "the hpn developers"
+version = release = hpn.__version__
+
+extensions = [
+    "myst_parser",
+    "reproduction_pages",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "_ext", "scripts", "images"]
+# Pages that are being moved into the folders.
+exclude_patterns += [page.name for page in HERE.glob("*.md") if page.name != "index.md"]
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "linkify", "tasklist"]
+myst_heading_anchors = 4
+myst_linkify_fuzzy_links = False
+nitpicky = True
+
+html_theme = "furo"
+html_title = "hpn"
+html_static_path = []
+html_copy_source = False
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
