@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpn.cli.app import app
 from hpn.cli.options import DataRoot, DataSettings, Output, read_settings, with_options
 from hpn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hpn.learners import Learner
 
 datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
 app.add_typer(datasets_app, name="datasets")
@@ -79,32 +82,47 @@ def _report_model(model: Path, graph: str, drawing: Any, out: Path, data_root: P
 @app.command()
 @with_options
 def methods(output: Output) -> None:
-    """List the learners with their hyper-parameters: the values that take effect, and what they mean."""
+    """List the learners with their hyper-parameters: the values that take effect, and what they mean.
+
+    Learners of installed packages (entry points of the group hpn.learners) come last.
+    """
     from hpn.learners import LEARNERS
+    from hpn.learners.finding import import_offer, installed_offers
+
+    described = {name: _describe(learner.variant({})) for name, learner in LEARNERS.items()}
+    described["hpn preset=paper"] = _describe(LEARNERS["hpn"].variant({"preset": "paper"}))
+    for offer in installed_offers():
+        try:
+            described[offer.name] = _describe(import_offer(offer), str(offer))
+        except ConfigError as error:
+            name = offer.target if offer.name in described else offer.name
+            described[name] = {"from": str(offer), "about": "", "error": str(error), "params": {}, "meanings": {}}
+    output.report(described, _print_methods)
+
+
+def _describe(learner: type[Learner], origin: str = "hpn") -> dict[str, Any]:
     from hpn.params import declared_params, read_meanings
 
-    described: dict[str, dict[str, Any]] = {}
-    for name in (*LEARNERS, "hpn preset=paper"):
-        method, _, preset = name.partition(" preset=")
-        learner = LEARNERS[method].variant({"preset": preset} if preset else {})
-        params = {key: param.default for key, param in declared_params(learner).items() if key != "seed"}
-        meanings = read_meanings(learner)
-        described[name] = {
-            "about": (learner.__doc__ or "").strip().splitlines()[0],
-            "params": params,
-            "meanings": {key: meanings[key] for key in params},
-        }
-    output.report(described, _print_methods)
+    params = {key: param.default for key, param in declared_params(learner).items() if key != "seed"}
+    meanings = read_meanings(learner)
+    return {
+        "from": origin,
+        "about": (learner.__doc__ or "").strip().partition("\n")[0],
+        "params": params,
+        "meanings": {key: meanings.get(key, "") for key in params},
+    }
 
 
 def _print_methods(described: dict[str, dict[str, Any]]) -> None:
     for name, entry in described.items():
         typer.secho(name, bold=True, nl=False)
-        typer.echo(f"  {entry['about']}")
+        typer.echo(f"  {entry.get('error', entry['about'])}")
+        if entry["from"] != "hpn":
+            typer.echo(f"    from {entry['from']}")
         pairs = {key: f"{key}={value}" for key, value in entry["params"].items()}
-        width = max(map(len, pairs.values()))
+        width = max(map(len, pairs.values()), default=0)
         for key, pair in pairs.items():
-            typer.echo(f"    --set {pair:<{width}}  {_first_sentence(entry['meanings'][key])}")
+            typer.echo(f"    --set {pair:<{width}}  {_first_sentence(entry['meanings'][key])}".rstrip())
 
 
 @datasets_app.callback(invoke_without_command=True)

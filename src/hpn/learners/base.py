@@ -18,15 +18,19 @@ from hpn.streams import Classes, Query, Scenario, Step
 
 State = dict[str, Any]
 
+_SHARED = ("tasks", "scenario", "num_features", "in_progress", "rng", "device_rng")
+"""What every learner has in its state."""
+
 __all__ = ["Learner", "Observer", "Progress", "State"]
 
 
 class Learner(ABC):
     """Learns tasks one after another and answers queries.
 
-    Subclasses have a keyword-only constructor that only stores its arguments (it is the only list of
-    hyper-parameters, ranges included), keep what they learn in attributes ending in ``_``, and
-    implement the hooks at the bottom.
+    A subclass has a keyword-only constructor that only stores its arguments (it is the only list of
+    hyper-parameters, ranges included), keeps what it learns in attributes ending in ``_``, and implements two
+    hooks: :meth:`_learn` and :meth:`_scores`. One that is trained in epochs reports each with
+    :meth:`_epoch_done`, so that it can be resumed from there. ``examples/own_learner.py`` is a complete one.
 
     Randomness comes from a generator of the learner's own: a fit neither reads nor moves PyTorch's
     global one.
@@ -120,9 +124,12 @@ class Learner(ABC):
         if not hasattr(self, "tasks_"):
             resolve_params(type(self), self.get_params(), owner=type(self).__name__)
         self._arrive(step)
+        watched = _CountingObserver(observer or Observer())
         with self._own_random():
-            self._learn(step, observer or Observer())
-        self.in_progress_ = False
+            self._learn(step, watched)
+            self.in_progress_ = False
+            if not watched.num_epochs:
+                self._epoch_done(watched, Progress(step.index, 1, 1))
         return self
 
     def predict(self, query: Query) -> Tensor:
@@ -178,9 +185,9 @@ class Learner(ABC):
         return self
 
     @property
-    @abstractmethod
     def num_parameters(self) -> int:
-        """Numbers that must be kept to answer queries after the tasks so far."""
+        """Numbers that must be kept to answer queries after the tasks so far; by default all that is learned."""
+        return self.num_stored
 
     @property
     def num_stored(self) -> int:
@@ -218,13 +225,19 @@ class Learner(ABC):
     def _scores(self, query: Query) -> Tensor:
         """Log-probabilities of ``query.classes``; changes nothing, random generators included."""
 
-    @abstractmethod
     def _state(self) -> State:
-        """The learner's part of ``state_dict``, on whatever device."""
+        """The learner's part of ``state_dict``, on any device; by default all attributes that end in ``_``.
 
-    @abstractmethod
+        They must be tensors, numbers, text, or lists and dictionaries of these; tensors not in lists.
+        """
+        own = {name[:-1]: value for name, value in vars(self).items() if name.endswith("_")}
+        return {name: value for name, value in own.items() if name not in _SHARED}
+
     def _load_state(self, state: State) -> None:
-        """Take over what ``_state`` gave, which is on the CPU by now, to the learner's device."""
+        """Take over what ``_state`` returned, which is on the CPU by now, to the learner's device."""
+        for name, value in state.items():
+            if name not in _SHARED:
+                setattr(self, f"{name}_", copy_state(value, self.device))
 
     @property
     def _has_shared_head(self) -> bool:
@@ -297,6 +310,26 @@ class Learner(ABC):
         chosen = groups[int(likelihood.argmax())]
         kept[:, chosen] = scores[:, chosen]
         return kept
+
+
+class _CountingObserver(Observer):
+    """Passes on what is reported, and counts it."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer, self.num_epochs = observer, 0
+
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
+        self.num_epochs += 1
+        self.observer.after_epoch(learner, progress)
+
+
+def copy_state(state: Any, device: torch.device) -> Any:
+    """A copy of nested dictionaries and lists whose tensors are on ``device``."""
+    if isinstance(state, Tensor):
+        return state.to(device, copy=True)
+    if isinstance(state, dict):
+        return {name: copy_state(value, device) for name, value in state.items()}
+    return list(state) if isinstance(state, list) else state
 
 
 def _count_entries(state: Any) -> int:

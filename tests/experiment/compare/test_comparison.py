@@ -24,7 +24,7 @@ from hpn.experiment.run.folder import open_run_folder
 from hpn.experiment.run.result import load_result
 from hpn.experiment.run.runner import Job, run
 from hpn.experiment.watch import JobsProgress, Watcher
-from hpn.learners import LEARNERS, Learner
+from hpn.learners import LEARNERS
 from hpn.metrics import METRICS
 from hpn.params import declared_params
 
@@ -155,15 +155,16 @@ def test_every_cell_is_the_run_that_resolve_config_gives(
 
 
 def test_rows_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[str, type[Learner]] = {"zeta": LEARNERS["ncm"], **LEARNERS, "alpha": LEARNERS["finetune"]}
-    monkeypatch.setattr(comparison_cells, "LEARNERS", known)
+    packaged = dict(LEARNERS)
+    monkeypatch.setitem(LEARNERS, "zeta", LEARNERS["ncm"])
+    monkeypatch.setitem(LEARNERS, "alpha", LEARNERS["finetune"])
     names = [str(cell) for cell in choose_cells("all")]
     assert names[:3] == ["finetune:gcn", "finetune:gat", "finetune:gin"]
     assert names[-4:] == ["alpha:gcn", "alpha:gat", "alpha:gin", "zeta"]
     order = list(dict.fromkeys(name.partition(":")[0] for name in names[:-4]))
-    assert order == [name for name in comparison_cells.ORDER if name in LEARNERS]
-    backbones = sum("backbone" in declared_params(learner) for learner in known.values())
-    assert len(names) == len(known) + 2 * backbones
+    assert order == [name for name in comparison_cells.ORDER if name in packaged]
+    backbones = sum("backbone" in declared_params(learner) for learner in LEARNERS.values())
+    assert len(names) == len(LEARNERS) + 2 * backbones
     assert choose_cells(["ncm,joint:gat", "joint"], "gin") == [
         Cell("joint", "gat"),
         Cell("joint", "gin"),

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO
-from hpn.experiment.run.config import DATA_PREFIX, RunConfig, choose_method, find_learner, resolve_config
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, choose_method, resolve_config
 from hpn.learners import LEARNERS
+from hpn.learners.finding import find_learner, known_names
 from hpn.nn.backbones import BACKBONES
 from hpn.params import declared_params
 from hpn.streams import STREAMS
@@ -57,9 +58,9 @@ def choose_cells(
     usual, cells = _words(backbones), set()
     for name in names:
         method, colon, backbone = name.partition(":")
-        if method not in LEARNERS:
+        if method not in known_names():  # MODULE:CLASS
             method, colon, backbone = name, "", ""
-        if "backbone" not in declared_params(LEARNERS.get(method) or find_learner(method)[1]):
+        if "backbone" not in declared_params(find_learner(method)[1]):
             if colon:
                 raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
             cells.add(Cell(method, None))

@@ -149,17 +149,18 @@ def read_recipe(path: Path | str) -> Recipe:
     Raises:
         ConfigError: If there is no such recipe, or it is not one that this version can use.
     """
-    from hpn.learners import LEARNERS
+    from hpn.learners.finding import find_learner
 
     packaged = {} if Path(path).exists() else {recipe.name: recipe for recipe in packaged_recipes()}
     recipe, *others = [packaged[str(path)]] if str(path) in packaged else _read_file(Path(path))
     if others:
         raise ConfigError(f"recipe {path} holds {1 + len(others)} recipes; give a file with one of them")
-    if recipe.method not in LEARNERS:
-        hint = f"{nearest(recipe.method, LEARNERS)}known: {', '.join(LEARNERS)}"
-        raise ConfigError(f"recipe {path}: method: unknown {recipe.method!r}; {hint}")
+    try:
+        _, learner = find_learner(recipe.method)
+    except ConfigError as error:
+        raise ConfigError(f"recipe {path}: {error}") from error
     owner = f"recipe {path}: {recipe.method}"
-    resolve_params(LEARNERS[recipe.method], recipe.settings, owner=owner, without={"seed", "backbone"})
+    resolve_params(learner, recipe.settings, owner=owner, without={"seed", "backbone"})
     return recipe
 
 

@@ -6,11 +6,9 @@ import hashlib
 import inspect
 import json
 import shlex
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +18,7 @@ from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, varia
 from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import FORMAT
 from hpn.learners import LEARNERS, Learner
+from hpn.learners.finding import find_learner
 from hpn.params import declared_params, resolve_params
 from hpn.streams import STREAMS, Classes, Edges, Evaluate, Scenario, Stream, StreamPlan
 
@@ -272,47 +271,6 @@ def choose_method(
         "recipe": recipe_name,
         "recipe_choice": None if recipe is None else str(recipe),
     }
-
-
-def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
-    """A learner by its name, by ``MODULE:CLASS``, or given as a class; and what configurations call it.
-
-    Raises:
-        ConfigError: If there is none.
-
-    Example:
-        >>> find_learner("ncm")[1].__name__, find_learner(LEARNERS["ncm"])[0]
-        ('NCM', 'ncm')
-    """
-    if isinstance(method, type):
-        if not issubclass(method, Learner):
-            raise ConfigError(f"method must be a name or a subclass of hpn.Learner, got {method.__name__}")
-        if inspect.isabstract(method) and method not in LEARNERS.values():
-            missing = ", ".join(sorted(method.__abstractmethods__))
-            raise ConfigError(f"{method.__name__} cannot be used yet: it does not define {missing}")
-        names = {learner: name for name, learner in LEARNERS.items()}
-        return names.get(method, f"{method.__module__}:{method.__qualname__}"), method
-    if method in LEARNERS:
-        return method, LEARNERS[method]
-    module, _, name = str(method).partition(":")
-    if not module or not name:
-        known = f"{nearest(str(method), LEARNERS)}known: {', '.join(LEARNERS)}; your own is MODULE:CLASS"
-        raise ConfigError(f"unknown method {method!r}; {known}")
-    if not {"", str(Path.cwd())} & set(sys.path):  # the installed command does not look in the current folder
-        sys.path.append(str(Path.cwd()))
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # whatever the module does
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigError(f"method {method!r} cannot be imported ({why})") from error
-    if not (isinstance(found, type) and issubclass(found, Learner)):
-        raise ConfigError(f"method {method!r} is not a subclass of hpn.Learner")
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise ConfigError(f"method {method!r} cannot be used yet: it does not define {missing}")
-    return method, found
 
 
 def _hash_code(name: str, learner: type[Learner]) -> str | None:

@@ -111,7 +111,8 @@ def run(
         request["reference"] = reference
         recipes = [find_file(config.recipe)] if config.recipe else []
         others = [Path(reference)] if reference else []
-        keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
+        if config.learner_code is None:  # code outside this package may change unnoticed
+            keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
     return result
 
 

@@ -1,0 +1,141 @@
+"""Learners by name: those of this package, those of installed packages, and a caller's own ``MODULE:CLASS``.
+
+A package offers learners as entry points of the group ``hpn.learners``; in its ``pyproject.toml``::
+
+    [project.entry-points."hpn.learners"]
+    mine = "my_package.my_module:MyLearner"
+
+A name of this package always stands for the learner of this package, so that installing another one changes
+no result.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from hpn.errors import ConfigError, nearest
+from hpn.learners import LEARNERS, Learner
+
+GROUP = "hpn.learners"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A learner that an installed package offers: its name, the package, and ``MODULE:CLASS``."""
+
+    name: str
+    package: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.package} ({self.target})"
+
+
+def installed_offers() -> list[Offer]:
+    """What installed packages offer, without importing them."""
+    return sorted({_offer(point) for point in entry_points(group=GROUP)}, key=lambda offer: (offer.name, str(offer)))
+
+
+def _offer(point: EntryPoint) -> Offer:
+    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
+    return Offer(point.name, package, point.value)
+
+
+def known_names() -> list[str]:
+    """Every name that stands for a learner: of this package, then of installed ones."""
+    return [*LEARNERS, *dict.fromkeys(offer.name for offer in installed_offers() if offer.name not in LEARNERS)]
+
+
+def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:
+    """Find a learner, and what configurations and commands call it.
+
+    Args:
+        method: A name of :func:`known_names`, ``MODULE:CLASS`` (the current folder is searched as well), or a
+            class.
+
+    Raises:
+        ConfigError: If there is no such learner, or it cannot be imported or used.
+
+    Example:
+        >>> find_learner("ncm")[1].__name__, find_learner(LEARNERS["ncm"])[0]
+        ('NCM', 'ncm')
+    """
+    if isinstance(method, type):
+        own = {learner: name for name, learner in LEARNERS.items()}
+        return own.get(method) or _name_class(method), _check(method.__name__, method)
+    if method in LEARNERS:
+        return method, LEARNERS[method]
+    for offer in installed_offers():
+        if offer.name == method:
+            return method, import_offer(offer)
+    module, _, name = str(method).partition(":")
+    if not module or not name:
+        names = known_names()
+        hint = f"{nearest(str(method), names)}known: {', '.join(names)}; your own is MODULE:CLASS"
+        raise ConfigError(f"unknown method {method!r}; {hint}")
+    return method, _import(repr(method), method)
+
+
+def import_offer(offer: Offer) -> type[Learner]:
+    """Import what an installed package offers.
+
+    Raises:
+        ConfigError: If its name stands for another learner as well, or it cannot be imported or used.
+    """
+    others = [str(other) for other in installed_offers() if other.name == offer.name and other != offer]
+    others += ["hpn"] if offer.name in LEARNERS else []
+    if others:
+        both = f"both {offer} and {' and '.join(others)} have a method {offer.name!r}"
+        raise ConfigError(f"{both}; use --method {offer.target} for that of {offer.package}")
+    return _import(f"{offer.name!r} of {offer.package}", offer.target)
+
+
+def _import(what: str, target: str) -> type[Learner]:
+    """Import ``MODULE:CLASS``, which messages call ``what``."""
+    module, _, name = target.partition(":")
+    if not {"", str(Path.cwd())} & set(sys.path):  # the installed command does not look in the current folder
+        sys.path.append(str(Path.cwd()))
+    try:
+        found: Any = import_module(module)
+    except Exception as error:  # whatever the module does
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            why = f"there is no module {error.name!r} in {Path.cwd()}, on PYTHONPATH or among installed packages"
+        raise ConfigError(f"method {what} cannot be imported ({why})") from error
+    for part in name.split("."):
+        owner, found = found, getattr(found, part, None)
+        if found is None:
+            where = f"{module} ({getattr(import_module(module), '__file__', 'built in')})"
+            learners = [key for key, value in vars(owner).items() if _is_learner(value) and value is not Learner]
+            hint = f"its learners are {', '.join(learners)}" if learners else "it has no learner"
+            raise ConfigError(f"method {what}: {where} has no {part!r}; {nearest(part, learners)}{hint}")
+    return _check(what, found)
+
+
+def _is_learner(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Learner)
+
+
+def _check(what: str, found: Any) -> type[Learner]:
+    if not _is_learner(found):
+        raise ConfigError(f"method must be a name or a subclass of hpn.Learner, got {what}")
+    if inspect.isabstract(found) and found not in LEARNERS.values():
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise ConfigError(f"method {what} cannot be used yet: it does not define {missing}")
+    return found  # type: ignore[no-any-return]
+
+
+def _name_class(learner: type) -> str:
+    """``MODULE:CLASS``; for the script that is running, the name under which it can be imported."""
+    module = learner.__module__
+    if module == "__main__":
+        main = sys.modules["__main__"]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec else Path(file).stem if file else module
+    return f"{module}:{learner.__qualname__}"
