@@ -15,10 +15,11 @@ author = "the hpn developers"
 version = release = hpn.__version__
 
 extensions = [
+    "generated",
+    "mathml",
     "myst_parser",
     "reproduction_pages",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
@@ -31,6 +32,20 @@ myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist
 myst_heading_anchors = 4
 myst_linkify_fuzzy_links = False
 nitpicky = True
+
+autodoc_class_signature = "mixed"
+autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+napoleon_custom_sections = ["Shapes"]
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+default_role = "code"
+html_math_renderer = "mathml"
 
 html_theme = "furo"
 html_title = "hpn"
