@@ -15,10 +15,10 @@ author = "the hpn developers"
 version = release = hpn.__version__
 
 extensions = [
+    "charts",
     "generated",
     "mathml",
     "myst_parser",
-    "reproduction_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
@@ -32,6 +32,7 @@ myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist
 myst_heading_anchors = 4
 myst_linkify_fuzzy_links = False
 nitpicky = True
+suppress_warnings = ["ref.python"]  # a short name in Raises may be that of several classes
 
 autodoc_class_signature = "mixed"
 autodoc_inherit_docstrings = False
@@ -49,7 +50,8 @@ html_math_renderer = "mathml"
 
 html_theme = "furo"
 html_title = "hpn"
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

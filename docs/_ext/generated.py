@@ -251,10 +251,13 @@ def documented(module: str, name: str) -> str:
     found = getattr(import_module(module), name)
     path = f"hpn.{name}" if name in hpn.__all__ else f"{module}.{name}"
     if inspect.isclass(found):
-        kind, options = (
-            "autoclass",
-            ["members:", f"inherited-members: {documented_elsewhere(found)}", "show-inheritance:"],
-        )
+        bases = [base for base in found.__mro__[1:] if is_documented_elsewhere(base)]
+        again = [
+            name for base in bases for name in vars(base) if name in vars(found) and not callable(vars(found)[name])
+        ]
+        kind = "autoclass"
+        options = ["members:", f"inherited-members: {', '.join(base.__name__ for base in bases)}", "show-inheritance:"]
+        options += [f"exclude-members: {', '.join(again)}"]
         if issubclass(found, BaseException):
             kind = "autoexception"
     elif inspect.isroutine(found):

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 def convert(translator: HTML5Translator, node: nodes.Element, *, block: bool) -> str:
     """The MathML of a formula; one that cannot be read is a warning."""
     try:
-        found: str = tex2mathml(node.astext(), as_block=block)
+        found: str = tex2mathml(node.astext().replace(r"\dots", r"\ldots"), as_block=block)
     except Exception as error:
         logger.warning("this formula cannot be read: %s", error, location=node)
         return f"<code>{translator.encode(node.astext())}</code>"

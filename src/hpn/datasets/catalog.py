@@ -220,7 +220,7 @@ def load_graph(
             ``drop`` them.
         kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
         normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
-        time: Column of tables that states when each node arrived; see :func:`load_tables`.
+        time: Column of tables that states when each node arrived; see :func:`~hpn.datasets.formats.tables.load_tables`.
         labels: ``optional`` reads tables and ``.npz`` files without any label as well, to predict for them.
         data_root: Folder with the data sets that have names.
 

@@ -1,0 +1,121 @@
+"""Interactive charts: Vega-Altair charts that react to the pointer, with a picture in their place without JavaScript.
+
+There are three ways to one. The figures of the reproduction are drawn from the JSON next to its pages. An image
+``NAME.svg`` with a Vega-Lite specification ``NAME.vl.json`` next to it becomes that chart. The directive ``{chart}``
+runs Python code that makes a variable called ``chart``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.fileutil import copy_asset
+
+import hpn.report
+from hpn.report.figures import chart_spec, chart_svg
+from hpn.report.theme import DARK, LIGHT
+from hpn.reproduction.content import read_contents
+from hpn.reproduction.pages import render_page
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.writers.html5 import HTML5Translator
+
+VEGA = Path(hpn.report.__file__).parent / "templates" / "vega.js"
+OVERVIEW = "reproduction/README"
+
+
+class chart(nodes.General, nodes.Element):  # noqa: N801  (nodes of docutils are in lower case)
+    """A chart; its children are what is shown without JavaScript."""
+
+
+def visit_chart(self: HTML5Translator, node: chart) -> None:
+    """Open the figure."""
+    self.body.append(self.starttag(node, "div", CLASS="chart", **{"data-name": node["name"]}))
+    self.body.append('<div class="chart-view">')
+
+
+def depart_chart(self: HTML5Translator, node: chart) -> None:
+    """Write the specification and close the figure."""
+    spec = node["spec"].replace("<", "\\u003c")
+    self.body.append(f'</div><script type="application/json">{spec}</script></div>\n')
+
+
+class Chart(SphinxDirective):
+    """Runs its content at build time and shows the variable ``chart``, an Altair chart."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Make the node."""
+        names: dict[str, Any] = {}
+        exec(compile("\n".join(self.content), self.env.docname, "exec"), names)  # noqa: S102  (a page of ours)
+        spec = json.dumps(chart_spec(names["chart"]))
+        node = chart(spec=spec, name=f"{self.env.docname.rpartition('/')[2]}-{self.lineno}")
+        node += nodes.raw("", f"<noscript>{chart_svg(names['chart'])}</noscript>", format="html")
+        return [node]
+
+
+def make_interactive(app: Sphinx, doctree: nodes.document) -> None:
+    """Wrap images that there is a chart for."""
+    page = app.env.docname
+    for image in list(doctree.findall(nodes.image)):
+        stem = re.sub(r"\.svg$", "", Path(image["uri"]).name)
+        beside = Path(app.srcdir, app.env.doc2path(page)).parent / re.sub(r"\.svg$", ".vl.json", image["uri"])
+        if page.startswith("reproduction/"):
+            spec = reproduced(str(app.srcdir), page.partition("/")[2]).get(f"{stem}.svg")
+        elif beside.suffixes[-2:] == [".vl", ".json"] and beside.is_file():
+            spec = json.dumps(json.loads(beside.read_text()))
+        else:
+            continue
+        if spec:
+            wrapped = chart(spec=spec, name=stem)
+            image.replace_self(wrapped)
+            image["loading"] = "lazy"
+            wrapped += image
+
+
+@cache
+def reproduced(folder: str, page: str) -> dict[str, str]:
+    """Specifications of the figures of a page of the reproduction, by file name."""
+    contents = read_contents(Path(folder, "reproduction"))
+    figures = render_page(contents[page]).figures if page in contents else {}
+    return {name: json.dumps(chart_spec(figure)) for name, figure in figures.items()}
+
+
+def add_contents(_app: Sphinx, page: str, source: list[str]) -> None:
+    """List the pages that the overview of the reproduction links to in the navigation, in its order."""
+    if page == OVERVIEW:
+        linked = dict.fromkeys(re.findall(r"\]\(([\w-]+)\.md\)", source[0]))
+        source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(linked) + "\n```\n"
+
+
+def add_scripts(app: Sphinx, _page: str, _template: str, _context: dict[str, Any], doctree: Any) -> None:
+    """Load Vega on pages with charts only."""
+    if doctree is not None and next(doctree.findall(chart), None) is not None:
+        app.add_js_file("vega.js")
+        app.add_js_file(None, body=f"const chartThemes={json.dumps({'light': LIGHT.config(), 'dark': DARK.config()})};")
+        app.add_js_file("charts.js")
+
+
+def copy_vega(app: Sphinx, error: Exception | None) -> None:
+    """Put the bundle of the report beside the other static files."""
+    if error is None and app.builder.format == "html":
+        copy_asset(VEGA, Path(app.outdir, "_static"))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect to the events of a build."""
+    app.add_node(chart, html=(visit_chart, depart_chart))
+    app.add_directive("chart", Chart)
+    app.connect("source-read", add_contents)
+    app.connect("doctree-read", make_interactive)
+    app.connect("html-page-context", add_scripts)
+    app.connect("build-finished", copy_vega)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
