@@ -210,7 +210,7 @@ def test_amounts_of_memory(text: str, expected: int) -> None:
     ],
 )
 def test_other_texts_are_no_amounts(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no amount of memory; write 1MB, 500kB, 64KiB") as caught:
+    with pytest.raises(ConfigError, match="is not an amount of memory; write 1MB, 500kB, 64KiB") as caught:
         parse_bytes(text)
     assert repr(text) in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,8 +1,7 @@
 r"""Gegenbauer polynomials, the functions that are positive definite on a sphere.
 
-:math:`P_k` of dimension :math:`d` is scaled to :math:`P_k(1) = 1`. For any unit vectors
-:math:`x_1, \dots, x_N` the sum of :math:`P_k(x_i \cdot x_j)` over all pairs is at least 0, which is all that
-linear-programming bounds use of geometry.
+:math:`P_k` of dimension :math:`d` is scaled to :math:`P_k(1) = 1`. For any unit vectors :math:`x_1, \dots, x_N` the sum
+of :math:`P_k(x_i \cdot x_j)` over all pairs is at least 0, the only geometric fact that linear-programming bounds use.
 """
 
 from __future__ import annotations
@@ -16,22 +15,9 @@ Floats = NDArray[np.float64]
 
 
 def gegenbauer(dim: int, degree: int, x: Floats) -> Floats:
-    r"""Values of :math:`P_0, \dots, P_n` by their recurrence.
+    r"""Values of :math:`P_0, \dots, P_n` at the points ``x``, as ``[degree + 1, len(x)]``.
 
     .. math:: (k + d - 2) P_{k+1} = (2k + d - 2)\, x P_k - k P_{k-1}
-
-    Args:
-        dim: Dimension :math:`d` of the sphere's space, at least 3.
-        degree: The highest degree :math:`n`.
-        x: Where.
-
-    Shapes:
-        - ``x``: ``[m]``
-        - result: ``[degree + 1, m]``
-
-    Example:
-        >>> gegenbauer(3, 2, np.array([0.5]))[:, 0]  # in three dimensions, Legendre's
-        array([ 1.   ,  0.5  , -0.125])
     """
     values = np.ones((degree + 1, len(x)))
     if degree:
@@ -42,13 +28,7 @@ def gegenbauer(dim: int, degree: int, x: Floats) -> Floats:
 
 
 def to_cosines(dim: int, degree: int) -> Floats:
-    r"""The same polynomials as sums of cosines: :math:`P_k(\cos\theta) = \sum_j C_{kj} \cos(j\theta)`.
-
-    All :math:`C_{kj}` are at least 0, and each row sums to 1.
-
-    Shapes:
-        - result: ``[degree + 1, degree + 1]``
-    """
+    r"""Coefficients :math:`C_{kj} \ge 0` of :math:`P_k(\cos\theta) = \sum_j C_{kj} \cos(j\theta)`; rows sum to 1."""
     # a_i = (λ)_i / i! with λ = (d - 2) / 2; P_k is proportional to the sum of a_i a_(k-i) cos((k - 2i) θ).
     lam = (dim - 2) / 2
     i = np.arange(1, degree + 1)
@@ -61,12 +41,7 @@ def to_cosines(dim: int, degree: int) -> Floats:
 
 
 def harmonic_dimensions(dim: int, degree: int) -> Floats:
-    r"""Number of independent harmonics of degree :math:`0, \dots, n`; :math:`P_k` has mean square 1 over it.
-
-    Example:
-        >>> harmonic_dimensions(3, 3)
-        array([1., 3., 5., 7.])
-    """
+    r"""Number of independent harmonics of degrees :math:`0, \dots, n`; the mean square of :math:`P_k` is 1 over it."""
     counts = [
         math.comb(k + dim - 1, dim - 1) - math.comb(k + dim - 3, dim - 1) if k > 1 else dim**k
         for k in range(degree + 1)

@@ -17,6 +17,7 @@ of the Jacobi polynomials :math:`P_{k-1}^{(1,1)}` and :math:`P_k^{(1,0)}` (both 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 
 import numpy as np
@@ -24,48 +25,23 @@ import scipy  # whose parts are imported when they are first used
 
 from hpn.theory.gegenbauer import Floats, gegenbauer, harmonic_dimensions
 
-MOST_ZEROS = 4096
-"""Zeros computed at the most; smaller angles than those they reach are left to other bounds."""
-
-ROUNDING = 1e-9
-"""What the bound is enlarged by: more than the recurrence loses over so many steps."""
+MOST_ZEROS = 4096  # smaller angles than these zeros reach are left to other bounds
+ROUNDING = 1e-9  # relative enlargement of the bound: more than the recurrence loses over so many steps
 
 
 def levenshtein_degree(dim: int, cosine: float) -> int | None:
-    """Degree of the polynomial that belongs to a cosine; ``None`` if it is beyond reach.
-
-    Example:
-        >>> levenshtein_degree(8, 0.5), levenshtein_degree(24, 0.5)
-        (6, 10)
-    """
-    low, high = 0, 1  # the zeros grow with k: cosine is beyond those of `low`, and within those of `high`
-    while _largest_zero(dim, high, 1) < cosine:
-        if high >= MOST_ZEROS:
-            return None
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _largest_zero(dim, middle, 1) < cosine:
-            low = middle
-        else:
-            high = middle
-    return 2 * high - 1 if cosine <= _largest_zero(dim, high, 0) else 2 * high
+    """Degree of the polynomial that belongs to a cosine; ``None`` if it needs more than ``MOST_ZEROS``."""
+    k = 1 + bisect_left(range(1, MOST_ZEROS + 1), cosine, key=lambda k: _largest_zero(dim, k, 1))  # they grow with k
+    if k > MOST_ZEROS:
+        return None
+    return 2 * k - 1 if cosine <= _largest_zero(dim, k, 0) else 2 * k
 
 
 def levenshtein_bound(dim: int, cosine: float) -> Fraction | None:
-    """An upper bound on the size of a code with inner products of at most ``cosine``, at least 0.
+    """Bound the size of a code with inner products of at most ``cosine`` (at least 0), in 3 dimensions or more.
 
-    Args:
-        dim: Dimension, at least 3.
-        cosine: The largest inner product.
-
-    Returns:
-        The bound, rounded up; a fraction, because in high dimensions it is beyond floating-point numbers.
-        ``None`` if its degree is beyond reach.
-
-    Example:
-        >>> float(levenshtein_bound(8, 0.5)), float(levenshtein_bound(24, 0.5))
-        (240.0000002..., 196560.0001...)
+    The result is rounded up, and a fraction because it may exceed the range of floating-point numbers. ``None`` if
+    its degree is out of reach.
     """
     degree = levenshtein_degree(dim, cosine)
     if degree is None:
@@ -83,18 +59,10 @@ def levenshtein_bound(dim: int, cosine: float) -> Fraction | None:
 
 
 def levenshtein_polynomial(dim: int, cosine: float, num_terms: int) -> Floats:
-    r"""Gegenbauer coefficients of the polynomial behind the bound, with constant term 1.
+    r"""The first Gegenbauer coefficients of the polynomial behind the bound, with constant term 1; their sum is it.
 
-    It is :math:`(x - s)\, K(x, s)^2`, times :math:`x + 1` for even degrees, where :math:`K` is the
-    Christoffel-Darboux kernel of the Jacobi polynomials. Its sum is the bound.
-
-    Args:
-        dim: Dimension, at least 3.
-        cosine: The largest inner product :math:`s`; its degree must be within reach.
-        num_terms: Coefficients wanted, at least one more than the degree.
-
-    Shapes:
-        - result: ``[num_terms]``
+    The polynomial is :math:`(x - s)\, K(x, s)^2`, times :math:`x + 1` for even degrees, where :math:`K` is the
+    Christoffel-Darboux kernel of the Jacobi polynomials. ``num_terms`` must exceed the degree.
     """
     degree = levenshtein_degree(dim, cosine)
     assert degree is not None and num_terms > degree  # noqa: S101, PT018

@@ -3,21 +3,21 @@ r"""Delsarte's linear-programming bound on spherical codes, with a certificate.
 Let :math:`f = \sum_k f_k P_k` with Gegenbauer polynomials :math:`P_k`, :math:`f_0 = 1` and all
 :math:`f_k \ge 0`. If :math:`f(x) \le 0` for :math:`-1 \le x \le s`, a code with inner products of at most
 :math:`s` has at most :math:`f(1)` members (P. Delsarte, J. M. Goethals and J. J. Seidel, Geom. Dedicata 6,
-1977). The smallest such :math:`f(1)` is a linear program with a constraint for every :math:`x`: we solve it
-on a grid and add the points where the solution breaks its word, until there are none to speak of.
+1977). The smallest such :math:`f(1)` is a linear program with a constraint for every :math:`x`: it is solved on a grid,
+to which the points where the solution is positive are added until there are none to speak of.
 
-No solver is trusted with the result. Whatever :math:`f` comes out, its largest value :math:`\varepsilon` on
+The result does not rely on the solver. Whatever :math:`f` comes out, its largest value :math:`\varepsilon` on
 :math:`[-1, s]` is bounded from above (:func:`largest_value`), and
 
 .. math:: N \le \frac{f(1) - \varepsilon}{1 - \varepsilon}
 
-holds for :math:`f - \varepsilon`, solved well or badly.
+holds for :math:`f - \varepsilon`, however accurate the solution is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
@@ -25,37 +25,22 @@ from scipy.optimize import linprog
 from hpn.theory.gegenbauer import Floats, gegenbauer, to_cosines
 from hpn.theory.levenshtein import levenshtein_bound, levenshtein_degree, levenshtein_polynomial
 
-EXTRA_DEGREES = (20, 12, 6)
-"""Degrees beyond Levenshtein's polynomial: where the linear program is better than that, it is with these.
-
-More of them are worth more, but harder to solve for.
-"""
-
-MOST_MEMBERS = 1e11
-"""Beyond this, double precision cannot tell whether a polynomial is positive."""
-
-MOST_DEGREES = 90
-"""Beyond this, the linear program takes long and gains little over Levenshtein's bound."""
-
-GRID, MOST_ROUNDS = 4, 10  # points a degree to begin with, and how often more are added
-TOLERANCE = 1e-10  # the least that the solver takes
+EXTRA_DEGREES = (20, 12, 6)  # beyond Levenshtein's polynomial; more give a better bound and are harder to solve for
+MOST_MEMBERS = 1e11  # beyond this, double precision cannot decide whether a polynomial is positive
+MOST_DEGREES = 90  # beyond this, the linear program takes long and gains little over Levenshtein's bound
+GRID, MOST_ROUNDS = 4, 10  # initial points per degree, and how often more are added
+TOLERANCE = 1e-10  # the smallest that the solver accepts
 TAYLOR_TERMS = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
-    """A polynomial that proves a bound, and the bound.
+class BoundCertificate:
+    """A polynomial that proves a bound: its Gegenbauer coefficients, the first of them 1 and none below 0.
 
-    Args:
-        dim: Dimension of the code.
-        cosine: Its largest inner product.
-        coefficients: Gegenbauer coefficients, the first of them 1 and none below 0.
-        slack: What the polynomial is certain not to exceed between −1 and ``cosine``.
+    ``slack`` is what the polynomial is certain not to exceed between −1 and the largest inner product.
     """
 
-    dim: int
-    cosine: float
-    coefficients: Floats = field(repr=False)
+    coefficients: Floats
     slack: float
 
     @property
@@ -65,20 +50,11 @@ class Certificate:
         return float((at_one - self.slack) / (1 - self.slack) * (1 + 1e-14))
 
 
-def linear_programming_bound(dim: int, cosine: float) -> Certificate | None:
-    """Find the polynomial that bounds the size of a code best.
+def linear_programming_bound(dim: int, cosine: float) -> BoundCertificate | None:
+    """Find the polynomial that bounds the size of a code best, in 3 dimensions or more, for a cosine of at least 0.
 
-    Args:
-        dim: Dimension, at least 3.
-        cosine: The largest inner product, at least 0.
-
-    Returns:
-        A certificate; ``None`` for codes so large that double precision does not suffice, where
-        :func:`hpn.theory.levenshtein.levenshtein_bound` goes on.
-
-    Example:
-        >>> round(linear_programming_bound(4, 0.5).value, 2), round(linear_programming_bound(3, 0.5).value, 2)
-        (25.56, 13.16)
+    ``None`` for codes so large that double precision does not suffice (see
+    :func:`hpn.theory.levenshtein.levenshtein_bound`).
     """
     start, degree = levenshtein_bound(dim, cosine), levenshtein_degree(dim, cosine)
     if start is None or degree is None or start > MOST_MEMBERS or degree > MOST_DEGREES:
@@ -89,28 +65,18 @@ def linear_programming_bound(dim: int, cosine: float) -> Certificate | None:
         if solution is not None:
             polynomials.append(solution)
             break
-    certificates = [_certify(dim, cosine, polynomial) for polynomial in polynomials]
-    known = [certificate for certificate in certificates if certificate is not None]
+    certificates = [BoundCertificate(one, largest_value(dim, cosine, one)) for one in polynomials]
+    known = [certificate for certificate in certificates if certificate.slack < 1]
     return min(known, key=lambda certificate: certificate.value, default=None)
-
-
-def _certify(dim: int, cosine: float, coefficients: Floats) -> Certificate | None:
-    slack = largest_value(dim, cosine, coefficients)
-    return Certificate(dim, cosine, coefficients, slack) if slack < 1 else None
 
 
 def largest_value(dim: int, cosine: float, coefficients: Floats) -> float:
     r"""An upper bound on a polynomial between −1 and ``cosine``, near the largest value it has there.
 
-    As :math:`F(\theta) = \sum_j c_j \cos(j\theta)` it is expanded around the middle of short pieces. By
-    Bernstein's inequality the :math:`m`-th derivative is at most :math:`n^m \sum |c_j|`, which bounds the
-    rest of the expansion. Pieces that could hold the largest value are halved until nothing is left to gain.
-    What rounding may add to the sums is added to the bound.
-
-    Args:
-        dim: Dimension, at least 3.
-        cosine: Upper end.
-        coefficients: Gegenbauer coefficients ``[num_terms]``.
+    As :math:`F(\theta) = \sum_j c_j \cos(j\theta)` it is expanded around the middle of short pieces. By Bernstein's
+    inequality the :math:`m`-th derivative is at most :math:`n^m \sum |c_j|`, which bounds the rest of the expansion.
+    Pieces that may hold the largest value are halved until nothing is left to gain. The rounding error of the sums is
+    added to the bound.
     """
     degree = len(coefficients) - 1
     cosines = coefficients @ to_cosines(dim, degree)

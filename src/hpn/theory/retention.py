@@ -1,9 +1,9 @@
-"""What later tasks did to earlier ones: what is measured, and what is proved.
+"""What later tasks change about earlier ones: what is measured, and what is proved.
 
-Theorem 2 states a condition under which nothing happens. Whether it is met, what happened to every node of
-every earlier task, and whether answers are the same to the last bit are three questions;
-:class:`RetentionStudy` puts all of them to a learner after each task. The theorem is about extractors that
-later tasks train: of a network whose extractors are solved, only the other two are asked.
+Theorem 2 states a condition under which nothing changes. Three questions are separate: whether the condition is met,
+what happened to every node of every earlier task, and whether predictions are the same to the last bit.
+:class:`RetentionStudy` answers all of them after each task. The theorem is about extractors that later tasks train;
+it does not apply to a network whose extractors are solved.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import GraphView, Query, Stream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two
 
-VECTORS_AT_ONCE = 1 << 14
-"""Prototypes of nodes compared at once, which bounds the memory."""
+VECTORS_AT_ONCE = 1 << 14  # prototypes of nodes compared at once, which bounds the memory
 
 NO_THEOREM = (
     "Theorem 2 does not apply: this network has no block matrix of extractors that tasks share and later tasks train."
@@ -30,82 +29,64 @@ NO_THEOREM = (
 
 
 class PrototypeLearner(Protocol):
-    """A learner that answers through prototypes, such as :class:`hpn.learners.HPN`."""
+    """A learner that predicts through prototypes, such as :class:`hpn.learners.HPN`."""
 
     def predict(self, query: Query) -> Tensor:
-        """One class number a node."""
+        """One class number per node."""
 
     def predict_scores(self, query: Query) -> Tensor:
         """Log-probabilities of the classes."""
 
     def represent(self, query: Query) -> Tensor | None:
-        """The matched prototypes of each node, side by side: of its slots, then of the levels above."""
+        """The matched prototypes of each node, concatenated: of its slots, then of the higher levels."""
 
     def is_certified(self, task: int) -> bool:
-        """Whether all that the answers about a task depend on is as it was."""
+        """Whether everything that the predictions of a task depend on is unchanged."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the nodes of a task by the time a later one was learned.
+    """What changed for the nodes of a task until a later one was learned.
 
-    Prototypes have no names that last, since merging renumbers them. But two of a level are never within its
-    threshold of each other: what is matched beyond the threshold from where it was is another prototype. The
-    prototypes of a solved network are fixed positions, where every difference is another prototype.
-
-    Args:
-        task: The earlier task.
-        after: The later one.
-        nodes: All nodes of the earlier task.
-        touched: Nodes whose representation differs in any bit.
-        rematched: Nodes with a prototype beyond its level's threshold from the one in its place before.
-        relabelled: Nodes for which the answer is another class.
-        shared: Nodes with an atomic prototype that a node of the later task has as well, as matched now;
-            ``None`` for a solved network, whose tasks share all prototypes from the start.
+    Prototypes have no permanent names, since merging renumbers them. But two prototypes of a level are never within its
+    threshold of each other: a match beyond the threshold from the previous one is another prototype. The prototypes of
+    a solved network are fixed positions, where every difference is another prototype.
     """
 
     task: int
-    after: int
-    nodes: int
-    touched: int
-    rematched: int
-    relabelled: int
-    shared: int | None
+    after: int  # the later task
+    nodes: int  # all nodes of the earlier task
+    touched: int  # nodes whose representation differs in any bit
+    rematched: int  # nodes with a prototype beyond its level's threshold from the previous one in its place
+    relabelled: int  # nodes whose predicted class differs
+    shared: int | None  # nodes with an atomic prototype that the later task uses as well; None for a solved network
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether the answers about all nodes of a task are what they were.
-
-    Args:
-        task: The earlier task.
-        after: The later one.
-        before: SHA-256 of log-probabilities and labels when the task was learned.
-        now: The same after the later task.
-        is_certified: Whether everything the answers depend on hashes as it did.
-    """
+    """Whether the predictions for all nodes of a task are unchanged."""
 
     task: int
-    after: int
-    before: str
-    now: str
-    is_certified: bool
+    after: int  # the later task
+    before: str  # SHA-256 of log-probabilities and labels when the task was learned
+    now: str  # the same after the later task
+    is_certified: bool  # whether the hash of everything that the predictions depend on is unchanged
 
     @property
     def holds(self) -> bool:
-        """Whether the answers are the same to the last bit, and can only be so."""
+        """Whether the predictions are the same to the last bit, and cannot differ."""
         return self.before == self.now and self.is_certified
 
 
 @dataclass(frozen=True)
 class RetentionReport:
-    """All that a study found.
+    """The result of a study.
 
     Args:
         retention: ``paper`` or ``certified``.
-        theorem: Theorem 2 for each two consecutive tasks, with the extractors as they were after the second;
-            ``None`` where it does not apply.
-        changes: One for each task and each later one.
+        theorem: Theorem 2 for each two consecutive tasks, with the extractors after the second; ``None`` where it does
+            not apply.
+        changes: One per task and later task.
         proofs: Likewise.
     """
 
@@ -132,8 +113,8 @@ class RetentionReport:
 
 
 @dataclass(eq=False)
-class _Answers:
-    """What a learner makes of all nodes of a task at some time."""
+class _Predictions:
+    """The output of a learner for all nodes of a task at some time."""
 
     representation: Tensor
     labels: Tensor
@@ -141,13 +122,13 @@ class _Answers:
 
 
 class RetentionStudy:
-    """Watches what learning does to earlier tasks. It asks, and changes nothing.
+    """Measures what learning changes about earlier tasks, without changing the learner.
 
-    A task's nodes are all that came with it, whether they are in a split or not; they are asked about in the
-    view in which the task arrived, and the task is given.
+    The nodes of a task are all that arrived with it, in a split or not. They are evaluated in the view in which the
+    task arrived, with the task given.
 
     Args:
-        learner: Who learns.
+        learner: The learner.
         stream: The tasks.
 
     Example:
@@ -168,49 +149,40 @@ class RetentionStudy:
         self.learner = learner
         self.stream = stream
         self._own: list[Tensor] = []
-        self._first: list[_Answers] = []
+        self._first: list[_Predictions] = []
         self._theorem: list[TheoremTwo] = []
         self._changes: list[Change] = []
         self._proofs: list[Proof] = []
 
     def after_task(self, index: int) -> None:
-        """Ask about task ``index``, which was just learned, and again about all before it.
+        """Evaluate task ``index``, which was just learned, and all earlier ones again.
 
         Raises:
-            ConfigError: If it is not the turn of that task, or the learner has no representation of it.
+            ConfigError: If another task is next, or the learner has no representation of the task.
         """
         due = len(self._first)
         if index != due or index >= len(self.stream):
             expected = f"task {due} is next" if due < len(self.stream) else "there is no task left"
-            raise ConfigError(f"task {index} is out of order: {expected}; call after_task once a task, in order")
+            raise ConfigError(f"task {index} is out of order: {expected}; call after_task once per task, in order")
         self._own[index:] = [self._find_own(index)]
-        latest = self._ask(index)
+        latest = self._evaluate(index)
         network = self._trained_network()
         if network is not None and index > 0:
             self._theorem.append(self._check_theorem(network, index))
         for task, before in enumerate(self._first):
-            now = self._ask(task)
+            now = self._evaluate(task)
             touched = rematched = _count_touched(before.representation, now.representation)
             shared = None
             if network is not None:
                 rematched = _count_rematched(network, before.representation, now.representation)
                 shared = _count_shared(network, now.representation, latest.representation)
-            self._changes.append(
-                Change(
-                    task=task,
-                    after=index,
-                    nodes=len(now.labels),
-                    touched=touched,
-                    rematched=rematched,
-                    relabelled=int((before.labels != now.labels).sum()),
-                    shared=shared,
-                )
-            )
+            relabelled = int((before.labels != now.labels).sum())
+            self._changes.append(Change(task, index, len(now.labels), touched, rematched, relabelled, shared))
             self._proofs.append(Proof(task, index, before.digest, now.digest, self.learner.is_certified(task)))
         self._first.append(latest)
 
     def report(self) -> RetentionReport:
-        """All that was found so far."""
+        """The results so far."""
         return RetentionReport(
             retention=getattr(self.learner, "retention", "certified"),
             theorem=None if self._trained_network() is None else tuple(self._theorem),
@@ -224,14 +196,14 @@ class RetentionStudy:
         return network if isinstance(network, PrototypeNetwork) else None
 
     def _find_own(self, index: int) -> Tensor:
-        """The nodes that came with a task, as rows of its view."""
+        """The nodes that arrived with a task, as rows of its view."""
         graph = self.stream.step(index).graph
         if index == 0:
             return torch.arange(graph.num_nodes)
         earlier = self.stream.step(index - 1).graph.ids
         return torch.nonzero(~torch.isin(graph.ids, earlier)).flatten()
 
-    def _ask(self, task: int) -> _Answers:
+    def _evaluate(self, task: int) -> _Predictions:
         seen = self.stream.step(task)
         query = Query(seen.graph, self._own[task], seen.classes, task=task)
         representation = self.learner.represent(query)
@@ -241,7 +213,7 @@ class RetentionStudy:
         digest = hashlib.sha256()
         for part in (self.learner.predict_scores(query), labels):
             digest.update(part.contiguous().numpy().tobytes())
-        return _Answers(representation.contiguous(), labels, digest.hexdigest())
+        return _Predictions(representation.contiguous(), labels, digest.hexdigest())
 
     def _check_theorem(self, network: PrototypeNetwork, index: int) -> TheoremTwo:
         features, stay = [], True
@@ -259,7 +231,7 @@ class RetentionStudy:
 
 
 def _neighbors_stay(graph: GraphView, own: Tensor) -> bool:
-    """Whether no edge leads from a node in ``own`` to another."""
+    """Whether no edge connects a node in ``own`` with another node."""
     is_own = torch.zeros(graph.num_nodes, dtype=torch.bool)
     is_own[own] = True
     source, target = is_own[graph.edge_index]
@@ -267,14 +239,14 @@ def _neighbors_stay(graph: GraphView, own: Tensor) -> bool:
 
 
 def _count_touched(before: Tensor, now: Tensor) -> int:
-    """Rows that differ in any bit; all of them if they do not even have the same length."""
+    """Rows that differ in any bit; all rows if their lengths differ."""
     if before.shape != now.shape:
         return len(now)
     return int((before.view(torch.int32) != now.view(torch.int32)).any(dim=1).sum())
 
 
 def _count_rematched(network: PrototypeNetwork, before: Tensor, now: Tensor) -> int:
-    dim, (atomic, *above) = network.dim, (book.threshold for book in network.codebooks)
+    dim, (atomic, *above) = network.dim, (codebook.threshold for codebook in network.codebooks)
     num_slots = before.shape[1] // dim - len(above)
     thresholds = torch.tensor([atomic] * num_slots + above, dtype=torch.float64)
     size = max(1, VECTORS_AT_ONCE // len(thresholds))
@@ -296,7 +268,7 @@ def _count_shared(network: PrototypeNetwork, now: Tensor, latest: Tensor) -> int
 
 
 def _atomic_numbers(network: PrototypeNetwork, representation: Tensor) -> Tensor:
-    """Which atomic prototype each slot holds a copy of, ``[num_nodes, num_slots]``."""
+    """The atomic prototype that each slot holds a copy of, ``[num_nodes, num_slots]``."""
     num_slots = representation.shape[1] // network.dim - (len(network.levels) - 1)
     vectors = representation[:, : num_slots * network.dim].reshape(-1, network.dim)
     parts = torch.split(vectors, VECTORS_AT_ONCE)

@@ -1,8 +1,8 @@
 r"""How many unit vectors can keep a distance from each other (the paper's Theorem 1).
 
-Unit vectors whose pairwise inner products are at most :math:`s = 1 - t` are a spherical code. Prototypes of a
-level are one, so the largest code bounds their number, whatever a stream brings. The paper has a formula for
-two dimensions; here is a bound for any.
+Unit vectors whose pairwise inner products are at most :math:`s = 1 - t` are a spherical code. The prototypes of a
+level are one, so the largest code bounds their number for every stream. The paper has a formula for two dimensions;
+this module has a bound for any.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class CodeBound:
 
     Args:
         size: No code has more members.
-        name: The bound that says so.
-        value: The bound before it is rounded down; infinite if it is beyond floating-point numbers.
-        is_exact: Whether there is a code of that size.
+        name: Name of the bound.
+        value: The bound before it is rounded down; infinite if it exceeds the range of floating-point numbers.
+        is_exact: Whether a code of that size exists.
     """
 
     size: int
@@ -43,17 +43,16 @@ class CodeBound:
 
 @functools.lru_cache(maxsize=4096)
 def max_code_size(dim: int, min_cosine_distance: float) -> CodeBound:
-    """The best upper bound we know on the size of a spherical code.
+    """The best known upper bound on the size of a spherical code.
 
-    Exact in one and two dimensions and from a distance of 1 on; else the best of the bounds of
-    :func:`upper_bounds`.
+    Exact in one and two dimensions and from a distance of 1 on; otherwise the best of :func:`upper_bounds`.
 
     Args:
         dim: Dimension of the vectors.
-        min_cosine_distance: The distance :math:`t` that any two keep, above 0 and at most 2.
+        min_cosine_distance: The smallest distance :math:`t` between two members, above 0 and at most 2.
 
     Raises:
-        ConfigError: If there is no such space or distance.
+        ConfigError: If the dimension or the distance is out of range.
 
     Example:
         >>> max_code_size(2, 0.3)
@@ -65,10 +64,10 @@ def max_code_size(dim: int, min_cosine_distance: float) -> CodeBound:
 
 
 def upper_bounds(dim: int, min_cosine_distance: float) -> list[CodeBound]:
-    """Every bound that applies: only the exact one where there is one, else all others.
+    """Every bound that applies: the exact one where there is one, otherwise all others.
 
     Raises:
-        ConfigError: If there is no such space or distance.
+        ConfigError: If the dimension or the distance is out of range.
 
     Example:
         >>> {bound.name: bound.size for bound in upper_bounds(4, 0.5)}
@@ -79,7 +78,7 @@ def upper_bounds(dim: int, min_cosine_distance: float) -> list[CodeBound]:
     if not 0 < min_cosine_distance <= 2:
         raise ConfigError(f"a cosine distance is above 0 and at most 2, got {min_cosine_distance}")
     if min_cosine_distance < 4 * ROUNDING:
-        raise ConfigError(f"a cosine distance of {min_cosine_distance} is too close to 0; take a larger one")
+        raise ConfigError(f"a cosine distance of {min_cosine_distance} is too close to 0; choose a larger one")
     cosine = 1 - min_cosine_distance + ROUNDING
     if dim == 1:
         return [CodeBound(2, "line", 2.0, is_exact=True)]
@@ -87,11 +86,10 @@ def upper_bounds(dim: int, min_cosine_distance: float) -> list[CodeBound]:
         return [circle_bound(min_cosine_distance)]
     if cosine <= 2 * ROUNDING:
         return [simplex_bound(dim, cosine)]
-    # Here, because a learner that is only fitted should not wait for a solver to load.
+    # Imported here: fitting a learner should not wait for a solver to load.
     from hpn.theory.linear_programming import linear_programming_bound
 
-    program = linear_programming_bound(dim, cosine)
-    closed_form = levenshtein_bound(dim, cosine)
+    program, closed_form = linear_programming_bound(dim, cosine), levenshtein_bound(dim, cosine)
     found = (
         _round_down(Fraction(program.value), "linear programming") if program else None,
         _round_down(closed_form, "Levenshtein") if closed_form else None,
@@ -109,19 +107,17 @@ def circle_bound(distance: float) -> CodeBound:
 
 
 def simplex_bound(dim: int, cosine: float) -> CodeBound:
-    r"""Right angles and beyond (R. A. Rankin, Proc. Glasgow Math. Assoc. 2, 1955).
+    r"""Right angles and larger ones (R. A. Rankin, Proc. Glasgow Math. Assoc. 2, 1955).
 
-    Codes with :math:`s < 0` have at most :math:`1 - 1/s` members and at most :math:`d + 1` (a simplex); those
-    with :math:`s = 0` at most :math:`2d` (the axes and their opposites). There are such codes.
+    Codes with :math:`s < 0` have at most :math:`1 - 1/s` members and at most :math:`d + 1` (a simplex); those with
+    :math:`s = 0` at most :math:`2d` (the axes and their opposites). Such codes exist.
     """
-    if cosine >= -2 * ROUNDING:
-        return CodeBound(2 * dim, "Rankin", 2.0 * dim, is_exact=True)
-    value = min(1 - 1 / cosine, dim + 1.0)
+    value = 2.0 * dim if cosine >= -2 * ROUNDING else min(1 - 1 / cosine, dim + 1.0)
     return CodeBound(math.floor(value), "Rankin", value, is_exact=True)
 
 
 def rankin_bound(dim: int, cosine: float) -> CodeBound | None:
-    r"""Sharp angles, from the same paper: caps may overlap if they weigh less towards their rims.
+    r"""Smaller angles, from the same paper: caps may overlap if they weigh less towards their rims.
 
     .. math::
         N \le \frac{\sin\beta \tan\beta \int_0^{\pi/2} \sin^{d-2}\varphi\, d\varphi}
@@ -143,8 +139,8 @@ def rankin_bound(dim: int, cosine: float) -> CodeBound | None:
 def cap_area_bound(dim: int, cosine: float) -> CodeBound:
     r"""Caps of half the smallest angle :math:`\theta = \arccos s` around the members are disjoint.
 
-    Their number is at most :math:`2 / I_{\sin^2(\theta/2)}\bigl(\tfrac{d-1}{2}, \tfrac12\bigr)`, where
-    :math:`I` is the regularised incomplete beta function: twice the share of the sphere in a cap.
+    Their number is at most :math:`2 / I_{\sin^2(\theta/2)}\bigl(\tfrac{d-1}{2}, \tfrac12\bigr)`, where :math:`I` is the
+    regularised incomplete beta function: twice the share of the sphere in a cap.
     """
     distance = 1 - cosine
     cap = float(scipy.special.betainc((dim - 1) / 2, 0.5, distance / 2))

@@ -12,12 +12,8 @@ from hpn.datasets.sparse import is_sparse, to_scipy
 from hpn.errors import ConfigError
 from hpn.nn.encoder import Features
 
-BLOCK_ROWS = 512
-"""Nodes of a task compared with as many of the other at once, which bounds the memory."""
-
-BLOCK_NUMBERS = 1 << 20
-"""Features of a block at most, where they are dense."""
-
+BLOCK_ROWS = 512  # nodes per task that are compared at once, which bounds the memory
+BLOCK_NUMBERS = 1 << 20  # most numbers of a dense block
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -26,13 +22,12 @@ def task_distance(x: Tensor, y: Tensor) -> float:
 
     .. math:: \mathbf{dist}(V_p, V_q) = \inf_{v \in V_p,\, w \in V_q} \lVert x(v) - x(w) \rVert
 
-    Candidates are found by :math:`\lVert x \rVert^2 + \lVert y \rVert^2 - 2 x^\top y`, which loses digits;
-    the distance of every pair that may be the closest is computed from the difference. A row that both have
-    gives exactly 0.
+    Candidates are found by :math:`\lVert x \rVert^2 + \lVert y \rVert^2 - 2 x^\top y`, which loses digits; the distance
+    of every pair that may be the closest is computed from the difference. A row that both tasks have gives exactly 0.
 
     Args:
-        x: Features of one task's nodes ``[n, num_features]``, dense or sparse CSR.
-        y: Features of the other's ``[m, num_features]``.
+        x: Features of the nodes of one task ``[n, num_features]``, dense or sparse CSR.
+        y: Features of the nodes of the other ``[m, num_features]``.
 
     Raises:
         ConfigError: If a task has no nodes, numbers of features differ, or features are not finite.
@@ -44,7 +39,7 @@ def task_distance(x: Tensor, y: Tensor) -> float:
         (5.0, 0.0)
     """
     if not x.shape[0] or not y.shape[0]:
-        raise ConfigError("a task without nodes has no distance to another; give each at least one node")
+        raise ConfigError("a task without nodes has no distance to another; give each task at least one node")
     if x.shape[1] != y.shape[1]:
         raise ConfigError(
             f"nodes of one task have {x.shape[1]:,} features and those of the other {y.shape[1]:,}; "
@@ -98,7 +93,7 @@ def _squared_lengths(block: Features) -> np.ndarray:
     squares = block.power(2) if hasattr(block, "power") else block**2
     lengths = np.asarray(squares.sum(axis=1)).ravel()
     if not np.isfinite(lengths).all():
-        raise ConfigError("features hold numbers that are not finite; mend the data")
+        raise ConfigError("features hold numbers that are not finite; fix the data")
     return lengths
 
 

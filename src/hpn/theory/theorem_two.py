@@ -1,44 +1,44 @@
-r"""When learning a task leaves the representations of the one before it alone (the paper's Theorem 2).
+r"""When learning a task leaves the representations of the previous one unchanged (the paper's Theorem 2).
 
-A node :math:`v` and one neighbour :math:`u_k` for each structure extractor give the latent vector
+A node :math:`v` and one neighbour :math:`u_k` per structure extractor give the latent vector
 
 .. math::
     z = W x' \qquad x' = [x(v); x(u_1); \dots; x(u_{l_r})] \qquad
     W = \operatorname{diag}\bigl([A_1; \dots; A_{l_a}],\; R_1,\; \dots,\; R_{l_r}\bigr)
 
-where :math:`A_i \in R^{d_a \times d_v}` are the node extractors and :math:`R_k \in R^{d_r \times d_v}` the
-structure extractors, and :math:`\operatorname{diag}` puts blocks on the diagonal. With :math:`\lambda_{\min}`
-the smallest eigenvalue of :math:`W^\top W`, nodes of two tasks whose features are at least
-:math:`\mathbf{dist}` apart, neighbours included, have
+where :math:`A_i \in R^{d_a \times d_v}` are the node extractors, :math:`R_k \in R^{d_r \times d_v}` the structure
+extractors, and :math:`\operatorname{diag}` puts blocks on the diagonal. With :math:`\lambda_{\min}` the smallest
+eigenvalue of :math:`W^\top W`, nodes of two tasks whose features are at least :math:`\mathbf{dist}` apart, neighbours
+included, satisfy
 
 .. math:: \lVert z - z' \rVert \ge \sqrt{\lambda_{\min}\,(l_r + 1)}\; \mathbf{dist}
 
-and the theorem concludes that no prototype of the earlier task is touched as long as :math:`t_A` is smaller.
+and the theorem concludes that no prototype of the earlier task changes as long as :math:`t_A` is smaller. The
+inequality is true and is computed here. It does not imply "no forgetting", for five reasons:
 
-The inequality is true and is computed here. Between it and "no forgetting" stand:
+1. *Rank.* The bound is useful only if :math:`\lambda_{\min} > 0`, that is, if W has full column rank. Each :math:`R_k`
+is
+   alone in its block, so this needs :math:`l_a d_a \ge d_v` *and* :math:`d_r \ge d_v`. The size condition printed in
+   the theorem, :math:`l_a d_a + l_r d_r \ge (l_r + 1) d_v`, is weaker and not sufficient.
+2. *Statement and proof.* The theorem prints :math:`t_A < \lambda_{\min} (l_r + 1)\, \mathbf{dist}`; its proof ends with
+the
+   root. Only the root is a bound, and it decides here; both are reported.
+3. *Length and angle.* The proof compares the Euclidean distance of concatenated embeddings of any length with
+   :math:`t_A`. Matching uses the angle of single ones: one direction at two lengths is one prototype, however large the
+   distance. So tasks can share prototypes although the condition is met.
+4. *Other parameters.* The theorem is about prototypes. Shared extractors, and the layers above the prototypes, which
+are
+   always shared, continue to learn with ``retention="paper"``.
+5. *Selection.* The proof uses all extractors for both tasks, and one neighbour per extractor. A task uses a few of the
+   extractors, perhaps others than the previous task, and may see many neighbours through one.
 
-1. *Rank.* The bound says something only if :math:`\lambda_{\min} > 0`, that is, if W has full column rank.
-   Each :math:`R_k` is alone in its block, so that takes :math:`l_a d_a \ge d_v` *and* :math:`d_r \ge d_v`.
-   The size condition that the theorem prints, :math:`l_a d_a + l_r d_r \ge (l_r + 1) d_v`, is weaker, and not
-   enough.
-2. *Statement and proof.* The theorem prints :math:`t_A < \lambda_{\min} (l_r + 1)\, \mathbf{dist}`; its proof
-   ends with the root. Only the root is a bound, and it is what counts here; both are reported.
-3. *Length and angle.* The proof holds the Euclidean distance of concatenated embeddings of any length against
-   :math:`t_A`. Matching goes by the angle of single ones: a direction at two lengths is one prototype,
-   however large the distance. So tasks can share prototypes although the condition is met.
-4. *What moves besides.* The theorem is about prototypes. Extractors that tasks share, and the layers above
-   the prototypes, which they always share, go on learning with ``retention="paper"``.
-5. *Selection.* The proof sees both tasks through all extractors, and one neighbour through each. A task uses
-   a few of the extractors, maybe others than the task before, and may see many neighbours through one.
-
-What holds without conditions is ``retention="certified"``; :mod:`hpn.theory.retention` measures it.
+``retention="certified"`` holds without conditions; :mod:`hpn.theory.retention` measures it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,23 +58,19 @@ class TheoremTwo:
     """The theorem's condition for two consecutive tasks: its numbers, and whether they meet it.
 
     Args:
-        num_features: Features of a node, d_v.
+        num_features: Features per node, d_v.
         dim: Rows of an extractor, d_a = d_r.
         num_node_extractors: l_a.
         num_structure_extractors: l_r.
         threshold: t_A.
         distance: The smallest distance between nodes of the two tasks, dist.
-        eigenvalue: The smallest eigenvalue of WᵀW, λ_min; 0 where W has not full column rank.
-        neighbors_stay: Whether neighbours of a task's nodes are nodes of the task, as the proof has it.
-        slots_are_nodes: Whether structure extractors see single nodes, as the proof has it, not means.
+        eigenvalue: The smallest eigenvalue of WᵀW, λ_min; 0 if W does not have full column rank.
+        neighbors_stay: Whether all neighbours of a task's nodes belong to the task, as the proof assumes.
+        slots_are_nodes: Whether structure extractors see single nodes, as the proof assumes, and not means.
 
     Example:
-        >>> papers = TheoremTwo(1433, 16, 22, 22, threshold=0.3, distance=0.1, eigenvalue=0.0)
-        >>> papers.can_have_full_rank, papers.is_satisfied
-        (False, False)
-        >>> print(papers.reasons[0])
-        a structure extractor has 16 rows for 1,433 features, so no R_k can have full column rank \
-(d_r >= d_v is needed) and λ_min is 0
+        >>> TheoremTwo(1433, 16, 22, 22, threshold=0.3, distance=0.1, eigenvalue=0.0).is_satisfied
+        False
         >>> TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=1.0, eigenvalue=0.25).right_proved
         1.0
     """
@@ -97,7 +93,8 @@ class TheoremTwo:
     @property
     def meets_printed_size(self) -> bool:
         """Whether l_a d_a + l_r d_r >= (l_r + 1) d_v, so that W has as many rows as columns."""
-        return self._num_rows >= self._num_columns
+        rows, columns = self._shape
+        return rows >= columns
 
     @property
     def has_full_rank(self) -> bool:
@@ -106,82 +103,76 @@ class TheoremTwo:
 
     @property
     def right_printed(self) -> float:
-        """What t_A must be below as the theorem is printed: λ_min (l_r + 1) dist."""
+        """The limit of t_A as the theorem is printed: λ_min (l_r + 1) dist."""
         return self.eigenvalue * (self.num_structure_extractors + 1) * self.distance
 
     @property
     def right_proved(self) -> float:
-        """What t_A must be below as the theorem is proved: √(λ_min (l_r + 1)) dist."""
+        """The limit of t_A as the theorem is proved: √(λ_min (l_r + 1)) dist."""
         return math.sqrt(self.eigenvalue * (self.num_structure_extractors + 1)) * self.distance
 
     @property
     def is_satisfied(self) -> bool:
-        """Whether all that the proof uses is the case. Tasks may share prototypes all the same."""
+        """Whether all assumptions of the proof hold. Tasks may still share prototypes."""
         return (
             self.has_full_rank and self.threshold < self.right_proved and self.neighbors_stay and self.slots_are_nodes
         )
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Everything that stands in the way, a sentence each; empty if the condition is satisfied."""
-        return (*self._reasons_of_rank(), *self._reasons_of_distance(), *self._reasons_of_neighbors())
+        """Every reason why the condition is not satisfied, one sentence each; empty if it is."""
+        rows, columns = self._shape
+        stacked = self.num_node_extractors * self.dim
+        reasons = (
+            (
+                self.dim < self.num_features,
+                f"a structure extractor has {self.dim:,} rows for {self.num_features:,} features, so no R_k can have "
+                "full column rank (d_r >= d_v is needed) and λ_min is 0",
+            ),
+            (
+                stacked < self.num_features,
+                f"the node extractors have {stacked:,} rows in all for {self.num_features:,} features, so the block of "
+                "the A_i cannot have full column rank (l_a d_a >= d_v is needed) and λ_min is 0",
+            ),
+            (
+                not self.meets_printed_size,
+                f"the theorem's own size condition fails: l_a d_a + l_r d_r is {rows:,}, and "
+                f"(l_r + 1) d_v is {columns:,}",
+            ),
+            (
+                self.can_have_full_rank and not self.has_full_rank,
+                "the extractors have dependent columns, to the precision of float64, so λ_min is 0",
+            ),
+            (
+                self.distance == 0,
+                "a node of one task has the features of a node of the other, so the tasks' distance is 0",
+            ),
+            (
+                self.distance != 0 and self.has_full_rank and self.threshold >= self.right_proved,
+                f"t_A = {self.threshold:.3g} is not below √(λ_min (l_r + 1)) dist = {self.right_proved:.3g} "
+                f"(λ_min = {self.eigenvalue:.3g}, l_r = {self.num_structure_extractors}, dist = {self.distance:.3g})",
+            ),
+            (
+                not self.neighbors_stay,
+                "edges lead to nodes of other tasks; the proof needs neighbours from a node's own task",
+            ),
+            (not self.slots_are_nodes, "structure extractors see means over neighbours; the proof needs single nodes"),
+        )
+        return tuple(reason for applies, reason in reasons if applies)
 
     def to_json(self) -> dict[str, Any]:
         """Numbers and verdicts as plain data."""
-        return {
-            **asdict(self),
-            "can_have_full_rank": self.can_have_full_rank,
-            "meets_printed_size": self.meets_printed_size,
-            "has_full_rank": self.has_full_rank,
-            "right_printed": self.right_printed,
-            "right_proved": self.right_proved,
-            "is_satisfied": self.is_satisfied,
-            "reasons": list(self.reasons),
-        }
+        verdicts = (
+            *("can_have_full_rank", "meets_printed_size", "has_full_rank", "right_printed", "right_proved"),
+            "is_satisfied",
+        )
+        return {**asdict(self), **{name: getattr(self, name) for name in verdicts}, "reasons": list(self.reasons)}
 
     @property
-    def _num_rows(self) -> int:
-        return (self.num_node_extractors + self.num_structure_extractors) * self.dim
-
-    @property
-    def _num_columns(self) -> int:
-        return (self.num_structure_extractors + 1) * self.num_features
-
-    def _reasons_of_rank(self) -> Iterator[str]:
-        stacked = self.num_node_extractors * self.dim
-        if self.dim < self.num_features:
-            yield (
-                f"a structure extractor has {self.dim:,} rows for {self.num_features:,} features, so no R_k "
-                "can have full column rank (d_r >= d_v is needed) and λ_min is 0"
-            )
-        if stacked < self.num_features:
-            yield (
-                f"the node extractors have {stacked:,} rows in all for {self.num_features:,} features, so "
-                "the block of the A_i cannot have full column rank (l_a d_a >= d_v is needed) and λ_min is 0"
-            )
-        if not self.meets_printed_size:
-            yield (
-                "the theorem's own size condition fails: l_a d_a + l_r d_r is "
-                f"{self._num_rows:,}, and (l_r + 1) d_v is {self._num_columns:,}"
-            )
-        if self.can_have_full_rank and not self.has_full_rank:
-            yield "the extractors have dependent columns, to the precision of float64, so λ_min is 0"
-
-    def _reasons_of_distance(self) -> Iterator[str]:
-        if self.distance == 0:
-            yield "a node of one task has the features of a node of the other, so the tasks' distance is 0"
-        elif self.has_full_rank and self.threshold >= self.right_proved:
-            yield (
-                f"t_A = {self.threshold:.3g} is not below √(λ_min (l_r + 1)) dist = {self.right_proved:.3g} "
-                f"(λ_min = {self.eigenvalue:.3g}, l_r = {self.num_structure_extractors}, "
-                f"dist = {self.distance:.3g})"
-            )
-
-    def _reasons_of_neighbors(self) -> Iterator[str]:
-        if not self.neighbors_stay:
-            yield "edges lead to nodes of other tasks; the proof needs neighbours from a node's own task"
-        if not self.slots_are_nodes:
-            yield "structure extractors see means over neighbours; the proof needs single nodes"
+    def _shape(self) -> tuple[int, int]:
+        """Rows and columns of W."""
+        rows = (self.num_node_extractors + self.num_structure_extractors) * self.dim
+        return rows, (self.num_structure_extractors + 1) * self.num_features
 
 
 def check_theorem_two(
@@ -196,7 +187,7 @@ def check_theorem_two(
     """Compute the theorem's condition for a network and two tasks.
 
     Args:
-        network: Its extractors make W.
+        network: The network whose extractors form W.
         threshold: t_A.
         x_before: Features of the earlier task's nodes ``[n, num_features]``, dense or sparse.
         x_after: Features of the later task's nodes.
@@ -204,7 +195,7 @@ def check_theorem_two(
         slots_are_nodes: Whether structure extractors see single nodes.
 
     Raises:
-        ConfigError: If the network's extractors, or the features, do not fit or are not finite.
+        ConfigError: If extractors and features do not match, or are not finite.
     """
     num_features, dim = network.node_extractors[0].shape
     if x_before.shape[1] != num_features:
@@ -226,12 +217,7 @@ def check_theorem_two(
 
 
 def extractor_blocks(network: PrototypeNetwork) -> list[Tensor]:
-    """The diagonal blocks of W: the node extractors on top of each other, then each structure extractor.
-
-    Shapes:
-        - first: ``[num_extractors * dim, num_features]``
-        - others: ``[dim, num_features]``
-    """
+    """The diagonal blocks of W: the stacked node extractors, then each structure extractor, all with d_v columns."""
     node = torch.cat([matrix.detach().t() for matrix in network.node_extractors])
     return [node, *(matrix.detach().t() for matrix in network.structure_extractors)]
 
@@ -239,35 +225,18 @@ def extractor_blocks(network: PrototypeNetwork) -> list[Tensor]:
 def smallest_eigenvalue(blocks: Iterable[Tensor]) -> float:
     r"""The smallest eigenvalue of :math:`W^\top W`, where W has the given blocks on its diagonal.
 
-    It is the smallest over the blocks, of each the square of its smallest singular value. A block with fewer
-    rows than columns has the eigenvalue 0 for certain; so has, here, one whose rank float64 cannot tell to be
-    full.
-
-    Args:
-        blocks: Matrices; W itself is never formed.
+    It is the smallest squared singular value of any block. It is 0 for a block with fewer rows than columns, and for
+    one whose rank is not full to the precision of float64.
 
     Raises:
         ConfigError: If there is no block, or one is not a matrix of finite numbers.
-
-    Example:
-        >>> import torch
-        >>> smallest_eigenvalue([2 * torch.eye(3), torch.eye(3)[:, :2] * 3])
-        4.0
-        >>> smallest_eigenvalue([torch.eye(3), torch.ones(1, 2)])
-        0.0
     """
     blocks = list(blocks)
     if not blocks or any(block.ndim != 2 for block in blocks):
         raise ConfigError(f"W needs matrices as blocks, got shapes {[tuple(block.shape) for block in blocks]}")
     if any(block.shape[0] < block.shape[1] for block in blocks):
         return 0.0
-    found: dict[bytes, float] = {}
-    for block in blocks:
-        matrix = np.ascontiguousarray(block.detach().double().numpy())
-        key = hashlib.sha256(repr(matrix.shape).encode() + matrix.tobytes()).digest()
-        if key not in found:
-            found[key] = _smallest_squared(matrix)
-    return min(found.values())
+    return min(_smallest_squared(block.detach().double().numpy()) for block in blocks)
 
 
 def _smallest_squared(matrix: np.ndarray) -> float:
