@@ -7,7 +7,7 @@ WORKERS ?= 2
 DEMO   := runs/demo
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
-.PHONY: demo test check lint docs wheel bench clean
+.PHONY: demo test check lint docs linkcheck wheel bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -24,9 +24,9 @@ demo: $(READY)  ## Learn handwritten digits, two classes at a time, in four ways
 test: $(READY)  ## The tests and doctests, without the slow ones.
 	$(PYTEST) -m "not slow"
 
-check: lint  ## What CI runs: lint, types, layers, all tests, the wheel.
+check: lint  ## What CI runs: lint, types, layers, all tests, the site, the wheel.
 	$(PYTEST)
-	$(MAKE) wheel
+	$(MAKE) docs wheel
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -34,8 +34,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(READY)  ## Build the site into docs/_build/html, with warnings as errors.
-	$(BIN)/python -m sphinx -q -W --keep-going -b html -j auto docs docs/_build/html
+docs: $(READY)  ## Build the site into docs/_build/html, with warnings as errors, and check its links.
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/scripts/check_links.py docs/_build/html
+
+linkcheck: $(READY)  ## Follow the links that lead out of the site; needs a network.
+	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/linkcheck
 
 wheel: $(READY)  ## Build the wheel, and run the command line from it and from nowhere else.
 	rm -rf dist

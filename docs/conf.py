@@ -31,7 +31,9 @@ exclude_patterns += [page.name for page in HERE.glob("*.md") if page.name != "in
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "linkify", "tasklist"]
 myst_heading_anchors = 4
 myst_linkify_fuzzy_links = False
+highlight_language = "text"
 nitpicky = True
+strip_signature_backslash = True  # names of learned attributes end in an underscore
 suppress_warnings = ["ref.python"]  # a short name in Raises may be that of several classes
 
 autodoc_class_signature = "mixed"
@@ -50,6 +52,8 @@ html_math_renderer = "mathml"
 
 html_theme = "furo"
 html_title = "hpn"
+html_show_copyright = False
+html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

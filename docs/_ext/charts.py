@@ -64,29 +64,28 @@ class Chart(SphinxDirective):
 
 def make_interactive(app: Sphinx, doctree: nodes.document) -> None:
     """Wrap images that there is a chart for."""
-    page = app.env.docname
+    folder = Path(app.srcdir, app.env.doc2path(app.env.docname)).parent
     for image in list(doctree.findall(nodes.image)):
-        stem = re.sub(r"\.svg$", "", Path(image["uri"]).name)
-        beside = Path(app.srcdir, app.env.doc2path(page)).parent / re.sub(r"\.svg$", ".vl.json", image["uri"])
-        if page.startswith("reproduction/"):
-            spec = reproduced(str(app.srcdir), page.partition("/")[2]).get(f"{stem}.svg")
-        elif beside.suffixes[-2:] == [".vl", ".json"] and beside.is_file():
-            spec = json.dumps(json.loads(beside.read_text()))
-        else:
-            continue
-        if spec:
-            wrapped = chart(spec=spec, name=stem)
+        if spec := specification(Path(folder, image["uri"]).resolve()):
+            wrapped = chart(spec=spec, name=Path(image["uri"]).stem)
             image.replace_self(wrapped)
             image["loading"] = "lazy"
             wrapped += image
 
 
+def specification(picture: Path) -> str | None:
+    """The chart that a picture was drawn from, if it is known."""
+    if picture.parent.name == "reproduction":
+        return reproduced(picture.parent).get(picture.name)
+    beside = picture.with_suffix(".vl.json")
+    return beside.read_text() if beside.is_file() else None
+
+
 @cache
-def reproduced(folder: str, page: str) -> dict[str, str]:
-    """Specifications of the figures of a page of the reproduction, by file name."""
-    contents = read_contents(Path(folder, "reproduction"))
-    figures = render_page(contents[page]).figures if page in contents else {}
-    return {name: json.dumps(chart_spec(figure)) for name, figure in figures.items()}
+def reproduced(folder: Path) -> dict[str, str]:
+    """Specifications of the figures of the reproduction, by file name."""
+    pages = [render_page(content) for content in read_contents(folder).values()]
+    return {name: json.dumps(chart_spec(figure)) for page in pages for name, figure in page.figures.items()}
 
 
 def add_contents(_app: Sphinx, page: str, source: list[str]) -> None:

@@ -10,12 +10,19 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from docutils import nodes
+from sphinx.domains.python import PyObject
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 import hpn
 from hpn.cli.app import app as typer_app
@@ -64,21 +71,37 @@ def walk(group: Any, context: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def describe_command(name: str, command: Any, context: Any) -> Iterator[str]:
     """The usage line, the help and the tables of a command."""
-    yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```"
+    yield f"```text\n{name} {' '.join(usage(command, context))}\n```"
     yield markdown(command.help or "")
     kinds: dict[str, list[list[str]]] = {"argument": [], "option": []}
     for param in command.get_params(context):
         if getattr(param, "hidden", False) or param.name == "help":
             continue
-        is_argument = param.param_type_name == "argument"
         metavar = "" if getattr(param, "is_flag", False) else param.metavar or param.name.upper()
-        label = metavar if is_argument else " ".join([", ".join(param.opts), metavar]).strip()
+        label = metavar if is_argument(param) else " ".join([", ".join(param.opts), metavar]).strip()
         default = "required" if param.required else default_text(param)
         several = " May be given several times." if getattr(param, "multiple", False) else ""
         kinds[param.param_type_name].append([f"`{label}`", default, markdown(param.help or "") + several])
     for kind, rows in kinds.items():
         if rows:
             yield table([kind, "default", "meaning"], rows)
+
+
+def usage(command: Any, context: Any) -> Iterator[str]:
+    """The words after the name of a command."""
+    params = command.get_params(context)
+    yield "[OPTIONS]"
+    yield from (f"{param.opts[0]} {param.metavar}" for param in params if param.required and not is_argument(param))
+    for param in filter(is_argument, params):
+        word = f"{param.metavar or param.name.upper()}{'...' if param.nargs == -1 else ''}"
+        yield word if param.required else f"[{word}]"
+    if hasattr(command, "commands"):
+        yield "COMMAND"
+
+
+def is_argument(param: Any) -> bool:
+    """Whether a parameter is given by its position."""
+    return bool(param.param_type_name == "argument")
 
 
 def default_text(param: Any) -> str:
@@ -129,7 +152,7 @@ def hyperparameters() -> str:
             f" --set {key}={value}" for key, value in params.items() if key != "method"
         )
         parts += [
-            f"## `{name}`",
+            f"## {name}",
             f"{first_line(learner)} On the command line: `{given}`.",
             table(["name", "default", "allowed", "meaning"], rows) if rows else "It has no hyper-parameters.",
         ]
@@ -142,15 +165,13 @@ def hyperparameters() -> str:
 def learners() -> Iterator[tuple[str, Any, dict[str, str]]]:
     """The learners by name, each preset of one that has several classes on its own."""
     for name, learner in LEARNERS.items():
-        classes = {learner.variant({})}
-        yield name, learner.variant({}), {"method": name}
-        preset = declared_params(learner.variant({})).get("preset")
-        hints = constructor_hints(learner.variant({}))
-        for value in choices(hints.get("preset")) if preset else ():
-            variant = learner.variant({"preset": value})
-            if variant not in classes:
-                classes.add(variant)
-                yield f"{name}, preset {value}", variant, {"method": name, "preset": str(value)}
+        presets: dict[str, Any] = getattr(learner, "variants", dict)()
+        yield from (
+            (f"{name}, preset {preset}", variant, {"method": name, "preset": preset})
+            for preset, variant in presets.items()
+        )
+        if not presets:
+            yield name, learner, {"method": name}
 
 
 def constructor_hints(learner: type) -> dict[str, Any]:
@@ -160,13 +181,6 @@ def constructor_hints(learner: type) -> dict[str, Any]:
         if "__init__" in vars(kind) and kind is not object:
             hints |= get_type_hints(kind.__init__, include_extras=True)
     return hints
-
-
-def choices(hint: Any) -> tuple[Any, ...]:
-    """The values of a ``Literal``, also where it is one of several types."""
-    if get_origin(hint) is Literal:
-        return get_args(hint)
-    return tuple(value for part in get_args(hint) if not isinstance(part, str) for value in choices(part))
 
 
 def allowed(hint: Any) -> str:
@@ -219,6 +233,26 @@ def datasets() -> str:
     return table(heads, [["–" if cell == "None" else cell for cell in row] for row in rows])
 
 
+# --- The folders --------------------------------------------------------------------------------------------------
+
+
+def layers() -> str:
+    """The diagram of the packages: the layers that import-linter enforces, the highest first."""
+    project = tomllib.loads(Path(hpn.__file__).parents[2].joinpath("pyproject.toml").read_text())
+    (contract,) = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    rows = []
+    for layer in contract["layers"]:
+        boxes = [layer_box(name.strip()) for name in re.split(r"[|:]", layer)]
+        rows.append(f"<li>{''.join(boxes)}</li>")
+    return "\n".join(['<ol class="layers">', *rows, "</ol>"])
+
+
+def layer_box(name: str) -> str:
+    """A package or module of the diagram: its name, and what its docstring says."""
+    about = escape(re.sub(r":\w+:`~?([^`]*)`|``", r"\1", (inspect.getdoc(import_module(name)) or "").splitlines()[0]))
+    return f"<div><code>{name.removeprefix('hpn.')}</code><span>{about}</span></div>"
+
+
 # --- The Python API -----------------------------------------------------------------------------------------------
 
 
@@ -256,8 +290,9 @@ def documented(module: str, name: str) -> str:
             name for base in bases for name in vars(base) if name in vars(found) and not callable(vars(found)[name])
         ]
         kind = "autoclass"
-        options = ["members:", f"inherited-members: {', '.join(base.__name__ for base in bases)}", "show-inheritance:"]
+        options = ["members:", f"inherited-members: {', '.join(base.__name__ for base in bases)}"]
         options += [f"exclude-members: {', '.join(again)}"]
+        options += ["show-inheritance:"] * any(base.__module__.startswith("hpn.") for base in bases)
         if issubclass(found, BaseException):
             kind = "autoexception"
     elif inspect.isroutine(found):
@@ -327,7 +362,7 @@ def markdown(text: str) -> str:
 
 
 PARTS: dict[str, Callable[..., str]] = {
-    part.__name__: part for part in (api, commands, datasets, exports, hyperparameters, metrics)
+    part.__name__: part for part in (api, commands, datasets, exports, hyperparameters, layers, metrics)
 }
 
 
@@ -394,17 +429,20 @@ def without_limits(app: Sphinx, _what: str, name: str, *_more: Any) -> None:
         recorded[key] = re.sub(r"~?(?:typing\.)?Annotated\[((?:[^\[\],]|\[[^\]]*\])*), [^\]]*?\)\]", r"\1", hint)
 
 
-def skip_foreign(_app: Sphinx, _what: str, name: str, *_more: Any) -> bool | None:
-    """Leave out methods that scikit-learn adds to every estimator."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+def skip_member(_app: Sphinx, _what: str, name: str, found: Any, *_more: Any) -> bool | None:
+    """Leave out methods that scikit-learn adds to every estimator, and classes that are attributes of others."""
+    return True if re.fullmatch(r"set_\w+_request", name) or inspect.isclass(found) else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect to the events of a build."""
     app.setup_extension("sphinx.ext.autodoc")
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     app.connect("source-read", fill_in)
     app.connect("env-get-outdated", always_anew)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", without_limits, priority=600)
-    app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-skip-member", skip_member)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
