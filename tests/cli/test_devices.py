@@ -21,7 +21,7 @@ COMMANDS = {
 }
 WRONG = {
     ("--device", "gpu"): "unknown device 'gpu'; known: cpu, cuda, cuda:N, mps, auto",
-    ("--device", "cuda"): "there is no device 'cuda' here; there is cpu (or say auto)",
+    ("--device", "cuda"): "device 'cuda' is not available; available: cpu (or use auto)",
 }
 
 

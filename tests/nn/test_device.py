@@ -44,12 +44,12 @@ def test_auto_is_an_accelerator_if_there_is_one(accelerators: Any, there: dict[s
 def test_a_device_that_is_not_there_is_refused_and_those_that_are_are_named(accelerators: Any) -> None:
     accelerators()
     for word in ("cuda", "cuda:0", "mps"):
-        with pytest.raises(ConfigError, match=rf"^there is no device '{word}' here; there is cpu \(or say auto\)$"):
+        with pytest.raises(ConfigError, match=rf"^device '{word}' is not available; available: cpu \(or use auto\)$"):
             choose_device(word)
     accelerators(cuda=2)
     assert available_devices() == ["cpu", "cuda", "cuda:0", "cuda:1"]
     assert choose_device("cuda:1") == torch.device("cuda", 1)
-    with pytest.raises(ConfigError, match=r"no device 'cuda:2' here; there is cpu, cuda, cuda:0, cuda:1"):
+    with pytest.raises(ConfigError, match=r"device 'cuda:2' is not available; available: cpu, cuda, cuda:0, cuda:1"):
         choose_device("cuda:2")
 
 

@@ -450,7 +450,7 @@ def test_blocks_threads_and_files_change_no_bit(
     expected = look()
     monkeypatch.setattr(encoder, "COLUMNS", columns)
     monkeypatch.setattr(encoder, "ROWS", 7)
-    monkeypatch.setattr(smoothing, "ENTRIES", 9)
+    monkeypatch.setattr(smoothing, "EDGES_AT_ONCE", 9)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from hpn.nn.fold import Threads, cut, executor, run_part, run_threads, using
+from hpn.nn.fold import PartRunner, current_runner, cut, run_part, run_threads, using
 
 
 def test_parts_run_in_threads_and_results_come_in_order() -> None:
@@ -14,7 +14,7 @@ def test_parts_run_in_threads_and_results_come_in_order() -> None:
 
     def meet(item: int, shared: int) -> tuple[int, int, int]:
         meeting.wait()  # two at a time
-        return item + shared, torch.get_num_threads(), Threads().num_workers
+        return item + shared, torch.get_num_threads(), PartRunner().num_workers
 
     before = torch.get_num_threads()
     try:
@@ -42,14 +42,14 @@ def test_errors_are_raised_and_the_next_call_works() -> None:
 
 
 def test_another_executor_is_in_use_inside() -> None:
-    class Other(Threads):
+    class Other(PartRunner):
         pass
 
     other: Any = Other()
     with using(other):
-        assert executor() is other
-    assert isinstance(executor(), Threads)
-    assert executor() is not other
+        assert current_runner() is other
+    assert isinstance(current_runner(), PartRunner)
+    assert current_runner() is not other
 
 
 @pytest.mark.parametrize(("count", "size"), [(0, 5), (1, 5), (5, 5), (6, 5), (101, 7)])

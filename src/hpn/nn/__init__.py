@@ -1,17 +1,6 @@
 """Tensors in, tensors out: backbones and feature propagation."""
 
 from hpn.nn.backbones import BACKBONES, GAT, GCN, GIN, Backbone, grow_outputs, make_backbone
-from hpn.nn.subgraphs import Adjacency, Subgraph, SubgraphCutter
+from hpn.nn.subgraphs import Adjacency, SubgraphCutter
 
-__all__ = [
-    "BACKBONES",
-    "GAT",
-    "GCN",
-    "GIN",
-    "Adjacency",
-    "Backbone",
-    "Subgraph",
-    "SubgraphCutter",
-    "grow_outputs",
-    "make_backbone",
-]
+__all__ = ["BACKBONES", "GAT", "GCN", "GIN", "Adjacency", "Backbone", "SubgraphCutter", "grow_outputs", "make_backbone"]

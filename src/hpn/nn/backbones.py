@@ -1,12 +1,11 @@
 """The paper's three backbones, on PyTorch Geometric's layers and with the paper's widths.
 
-Two layers each: GCN with 16 hidden units, GAT with 8 heads of 8, GIN with 32. PyTorch Geometric takes
-seconds to import, so it waits until a backbone is made.
+Two layers each: GCN with 16 hidden units, GAT with 8 heads of 8, GIN with 32. PyTorch Geometric takes seconds to
+import, so it is imported when the first backbone is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hpn.nn.device import CPU
-from hpn.nn.sparse_linear import SparseLinear
+from hpn.nn.sparse import SparseLinear
 from hpn.nn.subgraphs import Adjacency
 
 
@@ -22,41 +21,31 @@ class Backbone(nn.Module):
     """Two message-passing layers from features to logits.
 
     Args:
-        num_features: Features a node has.
-        num_outputs: Logits.
+        num_features: Features per node.
+        num_outputs: Number of logits.
         dropout: Share of hidden units, and of input features where they are dense, dropped in training.
 
     Shapes:
         - ``x``: ``[num_nodes, num_features]``, dense or sparse CSR
-        - ``adjacency``: what :meth:`prepare` made of ``edge_index`` ``[2, num_entries]``
+        - ``adjacency``: result of :meth:`prepare` for ``edge_index`` ``[2, num_entries]``
         - result: ``[num_nodes, num_outputs]``
     """
 
     sums_neighbors: ClassVar[bool] = True
     """Whether a layer sums over neighbours, so that fewer neighbours make its output smaller."""
 
-    def __init__(
-        self,
-        num_features: int,
-        num_outputs: int,
-        first: nn.Module,
-        second: nn.Module,
-        *,
-        activation: Callable[[Tensor], Tensor],
-        dropout: float,
-    ) -> None:
+    def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
         super().__init__()
-        self.num_features = num_features
-        self.num_outputs = num_outputs
-        self.first = first
-        if hasattr(first, "lin"):
-            first.lin = SparseLinear(first.lin)
-        self.second = second
-        self.activation = activation
-        self.dropout = dropout
+        self.num_features, self.num_outputs, self.dropout = num_features, num_outputs, dropout
+        self.first, self.second = self._make_layers()
+        if hasattr(self.first, "lin"):
+            self.first.lin = SparseLinear(self.first.lin)
+
+    def _make_layers(self) -> tuple[nn.Module, nn.Module]:
+        raise NotImplementedError
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Adjacency:
-        """Do once for a graph what would be the same in every pass: self-loops and edge weights."""
+        """Compute once per graph what is the same in every pass: self-loops and edge weights."""
         from torch_geometric.utils import add_self_loops
 
         return (add_self_loops(edge_index, num_nodes=num_nodes)[0],)
@@ -69,12 +58,15 @@ class Backbone(nn.Module):
 
     def embed(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Hidden units of every node."""
-        return self.activation(self.first(drop(x, self.dropout, self.training), *adjacency))
+        return self._activate(self.first(drop(x, self.dropout, self.training), *adjacency))
+
+    def _activate(self, hidden: Tensor) -> Tensor:
+        return F.relu(hidden)
 
     def structure(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
-        """What each layer takes from the topology: attention to neighbours, or their features summed.
+        """What each layer takes from the topology: attention to neighbours, or the sum of their features.
 
-        Nothing is dropped, in training either.
+        No dropout is applied, even in training.
 
         Shapes:
             - each: ``[num_entries, num_heads]`` or ``[num_nodes, width]``
@@ -98,17 +90,11 @@ class GCN(Backbone):
 
     HIDDEN = 16
 
-    def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
+    def _make_layers(self) -> tuple[nn.Module, nn.Module]:
         from torch_geometric.nn import GCNConv
 
-        super().__init__(
-            num_features,
-            num_outputs,
-            GCNConv(num_features, self.HIDDEN, normalize=False),
-            GCNConv(self.HIDDEN, num_outputs, normalize=False),
-            activation=F.relu,
-            dropout=dropout,
-        )
+        first = GCNConv(self.num_features, self.HIDDEN, normalize=False)
+        return first, GCNConv(self.HIDDEN, self.num_outputs, normalize=False)
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Adjacency:
         """Entries and weights of the symmetrically normalised adjacency matrix with self-loops."""
@@ -128,18 +114,15 @@ class GAT(Backbone):
     HEADS = 8
     sums_neighbors = False
 
-    def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
+    def _make_layers(self) -> tuple[nn.Module, nn.Module]:
         from torch_geometric.nn import GATConv
 
-        width = self.HIDDEN * self.HEADS
-        super().__init__(
-            num_features,
-            num_outputs,
-            GATConv(num_features, self.HIDDEN, heads=self.HEADS, dropout=dropout, add_self_loops=False),
-            GATConv(width, num_outputs, heads=1, concat=False, dropout=dropout, add_self_loops=False),
-            activation=F.elu,
-            dropout=dropout,
-        )
+        shared: dict[str, Any] = {"dropout": self.dropout, "add_self_loops": False}
+        first = GATConv(self.num_features, self.HIDDEN, heads=self.HEADS, **shared)
+        return first, GATConv(self.HIDDEN * self.HEADS, self.num_outputs, heads=1, concat=False, **shared)
+
+    def _activate(self, hidden: Tensor) -> Tensor:
+        return F.elu(hidden)
 
     def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
         hidden = layer.lin(x).view(-1, layer.heads, layer.out_channels)
@@ -153,18 +136,12 @@ class GIN(Backbone):
 
     HIDDEN = 32
 
-    def __init__(self, num_features: int, num_outputs: int, *, dropout: float = 0.5) -> None:
-        super().__init__(
-            num_features,
-            num_outputs,
-            ProjectedGINConv(num_features, self.HIDDEN, self.HIDDEN),
-            ProjectedGINConv(self.HIDDEN, self.HIDDEN, num_outputs),
-            activation=F.relu,
-            dropout=dropout,
-        )
+    def _make_layers(self) -> tuple[nn.Module, nn.Module]:
+        first = ProjectedGINConv(self.num_features, self.HIDDEN, self.HIDDEN)
+        return first, ProjectedGINConv(self.HIDDEN, self.HIDDEN, self.num_outputs)
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Adjacency:
-        """The edges as they are: GIN adds the node itself by its own term."""
+        """The edges unchanged: GIN has a separate term for the node itself."""
         return (edge_index,)
 
     def _gathered(self, layer: Any, x: Tensor, adjacency: Adjacency) -> Tensor:
@@ -177,8 +154,7 @@ class ProjectedGINConv(nn.Module):
 
     .. math:: W_2\,\mathrm{ReLU}\Bigl(b_1 + W_1 x_v + \sum_{u \in N(v)} W_1 x_u\Bigr) + b_2
 
-    The same function as the usual order, by linearity, but sparse features stay sparse and messages
-    are as narrow as the hidden layer.
+    By linearity the same function as the usual order, but sparse features stay sparse and messages are narrow.
     """
 
     def __init__(self, num_inputs: int, num_hidden: int, num_outputs: int) -> None:
@@ -201,44 +177,34 @@ class ProjectedGINConv(nn.Module):
         return total
 
 
-BACKBONES: dict[str, type[GCN] | type[GAT] | type[GIN]] = {"gcn": GCN, "gat": GAT, "gin": GIN}
+BACKBONES: dict[str, type[Backbone]] = {"gcn": GCN, "gat": GAT, "gin": GIN}
 
 
 def make_backbone(name: str, num_features: int, num_outputs: int, *, dropout: float) -> Backbone:
-    """Make a backbone by its name on the command line.
-
-    On the CPU, where a seed draws the same weights whatever device they then go to.
-    """
+    """Make a backbone by its name on the command line, on the CPU, where a seed always draws the same weights."""
     with CPU:
         return BACKBONES[name](num_features, num_outputs, dropout=dropout)
 
 
 def grow_outputs(network: Backbone, num_outputs: int) -> Backbone:
-    """A copy of ``network``, on the CPU, with more logits; what was learned so far stays as it was.
+    """A copy of ``network``, on the CPU, with more logits and all learned parameters.
 
-    Every parameter of the output layer has the logits as one of its dimensions, so the old values are
-    the leading block of the new ones.
-
-    Example:
-        >>> small = GCN(4, 2)
-        >>> large = grow_outputs(small, 5)
-        >>> torch.equal(large.second.lin.weight[:2], small.second.lin.weight)
-        True
+    Every parameter of the output layer has the logits as one of its dimensions, so the old values are the leading
+    block of the new ones.
     """
     with CPU:
-        grown = type(network)(network.num_features, num_outputs, dropout=network.dropout)  # type: ignore[call-arg]
+        grown = type(network)(network.num_features, num_outputs, dropout=network.dropout)
     old = dict(network.named_parameters())
     with torch.no_grad():
         for name, parameter in grown.named_parameters():
             if "att_" in name:
-                parameter.zero_()  # attention sums over outputs: new ones are not to change it yet
-            block = tuple(slice(size) for size in old[name].shape)
-            parameter[block] = old[name]
+                parameter.zero_()  # attention sums over outputs: new ones must not change it yet
+            parameter[tuple(slice(size) for size in old[name].shape)] = old[name]
     return grown
 
 
 def drop(x: Tensor, share: float, training: bool) -> Tensor:
-    """Dropout on features that may be sparse: of a sparse row, stored values are dropped."""
+    """Dropout on features that may be sparse: of sparse rows, stored values are dropped."""
     if x.layout != torch.sparse_csr:
         return F.dropout(x, share, training)
     if not training or share == 0:

@@ -1,4 +1,4 @@
-r"""What is seen of a node without learning: its features, its neighbourhood's, and a frozen random layer.
+r"""The encoding of a node that needs no learning: its features, those of its neighbourhood, a frozen random layer.
 
 The *slots* of node v are its own features and the means over its neighbourhood at hop 1, 2, …, as directions:
 
@@ -8,16 +8,15 @@ The *slots* of node v are its own features and the means over its neighbourhood 
 where :math:`\hat{A}` is the normalised adjacency matrix with self-loops and the entries of :math:`P_k` are
 :math:`\pm 1`, drawn from a seed and never stored. A farther hop weighs more, because it is smoother.
 
-**Whole numbers.** Slots are rounded to multiples of :math:`2^{-12}` and h to 7 bits. Products of whole
-numbers are exact in single precision as long as no sum passes :math:`2^{24}`, so h does not depend on which
-nodes are encoded together, on threads or on the BLAS library, and sums over nodes are the same in any order.
+**Whole numbers.** Slots are rounded to multiples of :math:`2^{-12}` and h to 7 bits. Products of whole numbers are
+exact in single precision as long as no sum exceeds :math:`2^{24}`. So h does not depend on which nodes are encoded
+together, on threads or on the BLAS library, and sums over nodes are the same in any order.
 
-**Columns, then rows.** Columns of :math:`\hat{A}^k X` do not depend on each other: blocks of them are
-smoothed apart. Then rows are encoded, some at a time. Smoothed columns of large graphs are kept in temporary
-files.
+**Columns, then rows.** Columns of :math:`\hat{A}^k X` are independent: blocks of them are smoothed separately. Then
+rows are encoded, some at a time. Smoothed columns of large graphs are kept in temporary files.
 
-**Project first, then smooth.** Sparse features with many columns would fill up when smoothed; there
-:math:`\hat{A}^k (X P_k)` is computed, and lengths are taken after the projection, which preserves them.
+**Project first, then smooth.** Sparse features with many columns would become dense when smoothed. For them
+:math:`\hat{A}^k (X P_k)` is computed, and lengths are measured after the projection, which preserves them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from __future__ import annotations
 import math
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -42,29 +41,26 @@ from hpn.streams import GraphView
 
 Features = Any
 """A SciPy CSR matrix or a NumPy array, ``[num_nodes, num_features]``: both index and multiply alike."""
+Base = tuple[int, int] | None
+"""What is smoothed: the features, or (``width``, ``seed``) of their projection."""
+Block = list[Any]
+"""Some columns at hop 0, 1, …: arrays ``[num_nodes, n]``, or files from which rows are read."""
 
 MOST = 127
-"""The largest value of h; two of them multiply to less than 2**14, so that 1,024 products add up exactly."""
+"""The largest value of h; products of two are below 2**14, so that sums of 1,024 products are exact."""
 STEPS = 24.0
-"""Steps of h for one standard deviation of the random layer, about."""
+"""Steps of h per standard deviation of the random layer, approximately."""
 SLOT_BITS = 12
 WIDE = 2000
 """Sparse features with more columns than this are projected before they are smoothed."""
 SKETCH = 512
-"""Random projections from which lengths of smoothed rows are estimated where these are not computed."""
-COLUMNS = 32
-"""Columns that are smoothed at once."""
-ROWS = 4096
-"""Rows that are encoded at once."""
+"""Random projections from which lengths of smoothed rows are estimated if the rows are not computed."""
+COLUMNS, ROWS = 32, 4096
+"""Columns that are smoothed at once, and rows that are encoded at once."""
 IN_MEMORY = 1 << 26
-"""Bytes of an array over all nodes up to which it is kept in memory, and in a temporary file beyond."""
+"""An array over all nodes with more bytes than this is kept in a temporary file."""
 KEPT_BYTES = 1 << 27
-"""Bytes of smoothed columns that are kept of recently seen views."""
-
-Base = tuple[int, int] | None
-"""What is smoothed: the features, or (``width``, ``seed``) of their projection."""
-Block = list[Any]
-"""Some columns at hop 0, 1, …: arrays ``[num_nodes, n]``, or files that rows are read from."""
+"""Bytes of smoothed columns that are kept of recently used views."""
 
 
 class Slots:
@@ -75,14 +71,10 @@ class Slots:
         normalization: How :math:`\hat{A}` is scaled: ``row`` (a mean) or ``sym``.
 
     Attributes:
+        is_wide: Whether features are projected before they are smoothed.
         smoothing: Multiplies with :math:`\hat{A}`.
         blocks: Smoothed columns.
         row_lengths: Lengths of smoothed rows by hop, estimated if they are wide.
-
-    Example:
-        >>> view = GraphView(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[0, 1], [1, 0]]))
-        >>> Slots(view).smoothed(1, np.array([0, 1])).tolist()
-        [[0.5, 1.0], [0.5, 1.0]]
     """
 
     def __init__(self, view: GraphView, normalization: Normalization = "row") -> None:
@@ -90,8 +82,8 @@ class Slots:
         self.is_wide = view.is_sparse and self.num_features > WIDE
         self.smoothing = Smoothing(view, normalization)
         self.blocks: dict[Base, list[Block]] = {}
-        self._features: Any = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
         self.row_lengths: dict[int, np.ndarray] = {}
+        self._features: Any = sp.csr_matrix(to_scipy(view.x)) if view.is_sparse else view.features
         self._sketch: np.ndarray | None = None
         self._layers: dict[tuple[int, int, int], Any] = {}
 
@@ -108,59 +100,59 @@ class Slots:
         if self.is_wide:
             return self.smoothing.reach(nodes, hop) @ self._features if hop else self._features[nodes]
         if hop == 0:
-            rows = self.features(nodes)
-            return rows.toarray() if is_csr(rows) else rows
+            return to_dense(self.features(nodes))
         return np.hstack([block[hop][nodes] for block in self.smooth(hop)])
 
     def smooth(self, hop: int, base: Base = None) -> list[Block]:
         """Smooth all columns up to a hop, blocks of them in parallel, and keep them."""
         if base not in self.blocks:
-            cuts = self.cuts(base)
-            first = [self._allocate(part.stop - part.start, base) for part in cuts]
+            parts = self.column_parts(base)
+            first = [self._allocate(part.stop - part.start, base) for part in parts]
 
             def fill(rows: slice) -> None:
-                some = self._start(rows, base)
-                for part, columns in zip(cuts, first, strict=True):
-                    columns[rows] = some[:, part]
+                values = self._unsmoothed(rows, base)
+                for part, columns in zip(parts, first, strict=True):
+                    columns[rows] = values[:, part]
 
             run_threads(fill, cut(self.num_nodes, ROWS))
             self.blocks[base] = [[columns] for columns in first]
         if len(self.blocks[base][0]) <= hop:
-            self.blocks[base] = run_threads(self._smooth_on, self.blocks[base], hop, base)
+            self.blocks[base] = run_threads(self._extend, self.blocks[base], hop, base)
             _keep_recent(self)
         return self.blocks[base]
 
-    def _smooth_on(self, block: Block, hop: int, base: Base) -> Block:
-        """Go on from what is known of a block."""
-        block, found = [*block], block[-1][:]
-        while len(block) <= hop:
-            found = self.smoothing(found)
-            block.append(self._allocate(found.shape[1], base))
-            block[-1][:] = found
+    def _extend(self, block: Block, hop: int, base: Base) -> Block:
+        """Smooth a block further, up to a hop."""
+        block = [*block]
+        for columns in self._powers(block[-1][:], hop + 1 - len(block)):
+            block.append(self._allocate(columns.shape[1], base))
+            block[-1][:] = columns
         return block
+
+    def _powers(self, columns: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        for _ in range(count):
+            columns = self.smoothing(columns)
+            yield columns
 
     def smooth_block(self, number: int, hop: int, base: Base = None) -> Block:
-        """One block of columns up to a hop, not kept."""
-        part = self.cuts(base)[number]
-        block = [np.concatenate([self._start(rows, base, part) for rows in cut(self.num_nodes, ROWS)])]
-        while len(block) <= hop:
-            block.append(self.smoothing(block[-1]))
-        return block
+        """One block of columns up to a hop; it is not kept."""
+        part = self.column_parts(base)[number]
+        first = np.concatenate([self._unsmoothed(rows, base, part) for rows in cut(self.num_nodes, ROWS)])
+        return [first, *self._powers(first, hop)]
 
-    def cuts(self, base: Base) -> list[slice]:
-        """Blocks of columns."""
+    def column_parts(self, base: Base) -> list[slice]:
+        """The columns of each block."""
         return cut(self.num_features if base is None else base[0], COLUMNS)
 
-    def _start(self, rows: slice, base: Base, part: slice = slice(None)) -> np.ndarray:
-        """Rows of some columns before smoothing."""
-        some = self.features(np.arange(rows.start, rows.stop))
+    def _unsmoothed(self, rows: slice, base: Base, part: slice = slice(None)) -> np.ndarray:
+        features = self.features(np.arange(rows.start, rows.stop))
         if base is not None:
-            return np.asarray(some @ np.ascontiguousarray(recent_signs(self.num_features, *base, 0)[:, part]))
-        return np.asarray(some[:, part].toarray() if is_csr(some) else some[:, part])
+            return np.asarray(features @ np.ascontiguousarray(recent_signs(self.num_features, *base, 0)[:, part]))
+        return to_dense(features[:, part])
 
     def _allocate(self, num_columns: int, base: Base) -> Any:
-        size = 4 * self.num_nodes * (self.num_features if base is None else base[0])
-        return allocate((self.num_nodes, num_columns), np.float32, size)
+        num_bytes = 4 * self.num_nodes * (self.num_features if base is None else base[0])
+        return allocate((self.num_nodes, num_columns), np.float32, num_bytes)
 
     def lengths(self, hop: int, nodes: np.ndarray) -> np.ndarray:
         """Lengths of :meth:`smoothed` rows; those of rows that are not wide are kept."""
@@ -168,32 +160,32 @@ class Slots:
             return _lengths(self.smoothed(hop, nodes))
         if hop not in self.row_lengths:
             self.smooth(hop)
-            found = run_threads(self.measure, cut(self.num_nodes, ROWS), hop)
-            self.row_lengths[hop] = np.concatenate(found)
+            self.row_lengths[hop] = np.concatenate(run_threads(self.measure, cut(self.num_nodes, ROWS), hop))
         return np.asarray(self.row_lengths[hop][nodes])
 
     def measure(self, part: slice, hop: int) -> np.ndarray:
         """Lengths of a part of the smoothed rows."""
         nodes = np.arange(part.start, part.stop)
-        found = [_lengths(self.smoothed(hop, nodes[rows])) for rows in cut(len(nodes), ROWS)]
-        return np.concatenate(found)
+        return np.concatenate([_lengths(self.smoothed(hop, nodes[rows])) for rows in cut(len(nodes), ROWS)])
 
     def project(self, hop: int, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        r"""Rows of :math:`\hat{A}^k X W`, for few columns W ``[num_features, n]``; projected first."""
+        r"""Rows of :math:`\hat{A}^k X W` for a few columns W ``[num_features, n]``; projected first."""
         if hop == 0:
             return np.asarray(self.features(nodes) @ weight)
-        parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
-        found = np.concatenate(run_threads(lambda some: self.features(some) @ weight, parts))
-        return np.asarray(self.smooth_array(found, hop)[nodes])
+        products = run_threads(lambda part: self.features(part) @ weight, self._node_parts())
+        return np.asarray(self.smooth_array(np.concatenate(products), hop)[nodes])
+
+    def _node_parts(self) -> list[np.ndarray]:
+        return [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
 
     def smooth_array(self, x: np.ndarray, hops: int) -> np.ndarray:
         """Smooth an array ``[num_nodes, n]``, blocks of columns in parallel."""
 
         def smooth(part: slice) -> np.ndarray:
-            found = np.ascontiguousarray(x[:, part])
+            columns = np.ascontiguousarray(x[:, part])
             for _ in range(hops):
-                found = self.smoothing(found)
-            return found
+                columns = self.smoothing(columns)
+            return columns
 
         return np.hstack(run_threads(smooth, cut(x.shape[1], max(1, min(COLUMNS, x.shape[1] // 2)))))
 
@@ -207,26 +199,29 @@ class Slots:
         if not self.is_wide:
             weights = (2.0 ** -slot_bits(self.num_features) * vectors.T).astype(np.float32)
             return np.asarray(self.unit_rows(hop, nodes) @ weights)
-        found = self.project(hop, vectors.T.astype(np.float32), nodes)
-        return np.asarray(found / self._sketched_lengths(hop)[nodes, None])
+        products = self.project(hop, vectors.T.astype(np.float32), nodes)
+        return np.asarray(products / self._sketched_lengths(hop)[nodes, None])
+
+    def _sketched_lengths(self, hop: int) -> np.ndarray:
+        if hop not in self.row_lengths:
+            if self._sketch is None:
+                self._sketch = np.asarray(self._features @ draw_signs(self.num_features, SKETCH, 0, 0))
+            self.row_lengths[hop] = _lengths(self.smooth_array(self._sketch, hop)) / np.float32(SKETCH**0.5)
+        return self.row_lengths[hop]
 
     def layers(self, hops: Sequence[int], nodes: np.ndarray, width: int, seed: int) -> list[np.ndarray]:
-        """The random layer for several K: whole numbers up to ``MOST``, in 8 bits.
-
-        Shapes:
-            - each result: ``[len(nodes), width]``
-        """
+        """The random layer for several K: whole numbers up to ``MOST`` in 8 bits, ``[len(nodes), width]`` each."""
         if self.is_wide:
             self.prepare(hops, width, seed)
             return [self._layers[hop, width, seed][nodes] for hop in hops]
-        bits, found = slot_bits(self.num_features), {}
+        bits, layers = slot_bits(self.num_features), {}
         total = torch.zeros(len(nodes), width, device=CPU)
         for hop in range(max(hops) + 1):
             signs = recent_signs(self.num_features, width, seed, hop)
             total.addmm_(torch.from_numpy(self.unit_rows(hop, nodes)), torch.from_numpy(signs), alpha=2**hop)
             if hop in hops:
-                found[hop] = _round_layer(total, 2.0 ** -(hop + bits))
-        return [found[hop] for hop in hops]
+                layers[hop] = _round_layer(total, 2.0 ** -(hop + bits))
+        return [layers[hop] for hop in hops]
 
     def prepare(self, hops: Sequence[int], width: int, seed: int) -> None:
         """Compute in parallel what :meth:`layers` needs of all nodes."""
@@ -234,21 +229,20 @@ class Slots:
             self.smooth(max(hops))
         elif any((hop, width, seed) not in self._layers for hop in hops):
             blocks = self.smooth(max(hops), (width, seed))
-            parts = [np.arange(part.start, part.stop) for part in cut(self.num_nodes, ROWS)]
             layers = [allocate((self.num_nodes, width), np.int8, self.num_nodes * width) for _ in hops]
 
             def encode(nodes: np.ndarray) -> None:
-                for layer, found in zip(layers, encode_projected(nodes, hops, blocks), strict=True):
-                    layer[nodes] = found
+                for layer, rows in zip(layers, encode_projected(nodes, hops, blocks), strict=True):
+                    layer[nodes] = rows
 
-            run_threads(encode, parts)
+            run_threads(encode, self._node_parts())
             self._layers |= {(hop, width, seed): layer for hop, layer in zip(hops, layers, strict=True)}
             del self.blocks[width, seed]
 
-    def projections(self, hop: int, nodes: np.ndarray, width: int, seed: int, *, are_few: bool = True) -> np.ndarray:
+    def projections(self, hop: int, nodes: np.ndarray, width: int, seed: int, *, are_few: bool) -> np.ndarray:
         """What one slot of length 1 adds to the random layer before rounding ``[len(nodes), width]``.
 
-        Wide features of all nodes are projected and then smoothed, unless few nodes are asked about.
+        Wide features of all nodes are projected and then smoothed, unless there are few nodes.
         """
         if self.is_wide and not are_few:
             part = np.hstack([block[hop][nodes] for block in self.smooth(hop, (width, seed))])
@@ -257,37 +251,24 @@ class Slots:
         rows = self.unit_rows(hop, nodes) * np.float32(2.0 ** -slot_bits(self.num_features))
         return np.asarray(rows @ recent_signs(self.num_features, width, seed, hop))
 
-    def _sketched_lengths(self, hop: int) -> np.ndarray:
-        if hop not in self.row_lengths:
-            if self._sketch is None:
-                self._sketch = np.asarray(self._features @ draw_signs(self.num_features, SKETCH, 0, 0))
-            found = self.smooth_array(self._sketch, hop)
-            self.row_lengths[hop] = _lengths(found) / np.float32(SKETCH**0.5)
-        return self.row_lengths[hop]
-
 
 def encode_projected(nodes: np.ndarray, hops: Sequence[int], blocks: Sequence[Block]) -> list[np.ndarray]:
-    """The random layer for several K, of smoothed projections."""
+    """The random layer for several K, from smoothed projections."""
     width = sum(block[0].shape[1] for block in blocks)
-    total, found = torch.zeros(len(nodes), width, device=CPU), {}
+    total, layers = torch.zeros(len(nodes), width, device=CPU), {}
     for hop in range(max(hops) + 1):
         part = np.hstack([block[hop][nodes] for block in blocks])
-        factor = np.float32(2**hop) / (_lengths(part) / np.float32(width**0.5))
+        factor = torch.from_numpy(np.float32(2**hop) / (_lengths(part) / np.float32(width**0.5)))[:, None]
         first, rows = _shift(width, hop), torch.from_numpy(part)
-        total[:, first:].addcmul_(rows[:, : width - first], torch.from_numpy(factor)[:, None])
-        total[:, :first].addcmul_(rows[:, width - first :], torch.from_numpy(factor)[:, None])
+        total[:, first:].addcmul_(rows[:, : width - first], factor)
+        total[:, :first].addcmul_(rows[:, width - first :], factor)
         if hop in hops:
-            found[hop] = _round_layer(total, 2.0**-hop)
-    return [found[hop] for hop in hops]
+            layers[hop] = _round_layer(total, 2.0**-hop)
+    return [layers[hop] for hop in hops]
 
 
 class ArrayFile:
-    """An array in a temporary file, which is deleted with it.
-
-    Args:
-        shape: Its shape.
-        dtype: Its type.
-    """
+    """An array in a temporary file, which is deleted together with it."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
@@ -307,7 +288,7 @@ class ArrayFile:
 
 
 def allocate(shape: tuple[int, ...], dtype: Any, num_bytes: int) -> Any:
-    """An array, or a file if it and those of its kind take many bytes."""
+    """An array, or a file if this array and related ones have many bytes together."""
     return ArrayFile(shape, dtype) if num_bytes > IN_MEMORY else np.empty(shape, dtype)
 
 
@@ -315,15 +296,15 @@ _recent: list[weakref.ref[Slots]] = []
 
 
 def see(view: GraphView, normalization: Normalization = "row") -> Slots:
-    """The slots of a view, which live as long as the view; smoothed columns only of those seen last."""
-    found = view.derived.get(normalization)
-    if not isinstance(found, Slots):
-        found = view.derived[normalization] = Slots(view, normalization)
-    return found
+    """The slots of a view, which live as long as the view; smoothed columns are kept for recent views only."""
+    slots = view.derived.get(normalization)
+    if not isinstance(slots, Slots):
+        slots = view.derived[normalization] = Slots(view, normalization)
+    return slots
 
 
 def _keep_recent(slots: Slots) -> None:
-    """Drop the smoothed columns of others if there are many."""
+    """Drop the smoothed columns of less recent views if there are many."""
     others = [other for ref in _recent if (other := ref()) not in (None, slots)]
     spare = KEPT_BYTES - _count_bytes(slots)
     for other in reversed(others):
@@ -334,20 +315,20 @@ def _keep_recent(slots: Slots) -> None:
 
 
 def _count_bytes(slots: Slots) -> int:
-    hops = (hop for blocks in slots.blocks.values() for block in blocks for hop in block)
-    return sum(4 * hop.shape[0] * hop.shape[1] for hop in hops)
+    columns = (columns for blocks in slots.blocks.values() for block in blocks for columns in block)
+    return sum(4 * math.prod(part.shape) for part in columns)
 
 
 def slot_bits(num_features: int) -> int:
-    """Bits of a slot: 12, or as many as let sums over four hops stay exact with very many features."""
+    """Bits of a slot: 12, or fewer with very many features, so that sums over four hops stay exact."""
     return min(SLOT_BITS, int(24 - np.log2(15 * max(num_features, 1) ** 0.5)))
 
 
 def draw_signs(num_features: int, width: int, seed: int, hop: int) -> np.ndarray:
     """The matrix of ±1 of a hop ``[num_features, width]``, the same for a seed on every machine.
 
-    Hops share one matrix with its columns shifted. Each random feature still sees every hop in a direction of
-    its own, and features that are projected first need only be projected once.
+    Hops share one matrix with its columns shifted. Each random feature still sees every hop in another direction,
+    and features that are projected first are projected only once.
     """
     count = num_features * width
     bits = np.random.PCG64(seed & 0xFFFFFFFF).random_raw(-(-count // 64)).view(np.uint8)
@@ -369,8 +350,13 @@ def is_csr(rows: Features) -> bool:
     return bool(sp.issparse(rows))
 
 
+def to_dense(rows: Features) -> np.ndarray:
+    """Features as an array."""
+    return np.asarray(rows.toarray() if is_csr(rows) else rows)
+
+
 def scale_rows(rows: Features) -> Features:
-    """Rows of length 1; rows of zeros stay zero. Sparse rows stay sparse."""
+    """Rows of length 1; zero rows stay zero, and sparse rows sparse."""
     if is_csr(rows):
         return sp.csr_matrix(sp.diags_array(1 / _lengths(rows)) @ rows)
     return rows / _lengths(rows)[:, None]

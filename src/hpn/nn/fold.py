@@ -1,7 +1,7 @@
-"""Independent parts of a computation: in threads of this process, or wherever an executor runs them.
+"""Independent parts of a computation: in threads of this process, or where another runner computes them.
 
-A part is computed with one thread, here or elsewhere, so that its result has the same bits everywhere. What
-is made of the parts must not depend on how many there are: sums of whole numbers do not.
+A part is computed with one thread, here or elsewhere, so that its result has the same bits everywhere. The combined
+result must not depend on the number of parts: sums of whole numbers do not.
 """
 
 from __future__ import annotations
@@ -13,47 +13,25 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from itertools import pairwise
 from threading import Lock, local
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 from hpn.nn.device import one_thread
 
-
-class Executor(Protocol):
-    """Runs parts.
-
-    Attributes:
-        kept: Results that are used again, until another value is shared.
-    """
-
-    kept: dict[Any, list[Any]]
-
-    @property
-    def num_workers(self) -> int:
-        """Parts that run at a time."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether parts run in this process and find what it keeps."""
-
-    def share(self, value: Any) -> Any:
-        """Put a value where workers find it; what this gives may be among the arguments of :meth:`map`."""
-
-    def map(self, function: Callable[..., Any], items: Sequence[Any], *shared: Any) -> list[Any]:
-        """Start ``function(item, *shared)`` for every item; may be among the arguments of a later call."""
-
-    def get(self, results: Sequence[Any]) -> Iterator[Any]:
-        """The results of :meth:`map`, in the order of the items."""
+_thread = local()
+_lock = Lock()  # the number of threads is set for the whole process, so one caller at a time
 
 
-class Threads:
+class PartRunner:
     """Runs parts in threads of this process, as many as PyTorch uses; a part of a part runs in its thread.
 
-    Example:
-        >>> list(Threads().get(Threads().map(pow, [1, 2, 3], 2)))
-        [1, 4, 9]
+    A subclass may run them elsewhere.
+
+    Attributes:
+        is_local: Whether parts run in this process and find its caches.
+        kept: Results that are used again, until another value is shared.
     """
 
     is_local = True
@@ -63,45 +41,41 @@ class Threads:
 
     @property
     def num_workers(self) -> int:
-        """Parts that run at a time."""
+        """Number of parts that run at the same time."""
         return 1 if getattr(_thread, "is_worker", False) else torch.get_num_threads()
 
     def share(self, value: Any) -> Any:
-        """The value itself."""
+        """Put a value where workers find it; the result may be an argument of :meth:`map`."""
         return value
 
     def map(self, function: Callable[..., Any], items: Sequence[Any], *shared: Any) -> list[Any]:
-        """Run ``function(item, *shared)`` for every item."""
+        """Start ``function(item, *shared)`` for every item; the result may be an argument of a later call."""
         if getattr(_thread, "is_worker", False):
             return [function(item, *shared) for item in items]
-        call = partial(_call, function, shared)
-        count = min(self.num_workers, len(items))
-        with _alone, one_thread(), one_blas_thread():
+        call, count = partial(_call, function, shared), min(self.num_workers, len(items))
+        with _lock, one_thread(), one_blas_thread():
             if count <= 1:
                 return [call(item) for item in items]
             with ThreadPoolExecutor(count) as pool:
                 return list(pool.map(call, items))
 
     def get(self, results: Sequence[Any]) -> Iterator[Any]:
-        """The results themselves."""
+        """The results of :meth:`map`, in the order of the items."""
         return iter(results)
 
 
-_thread = local()
-_alone = Lock()
-"""The number of threads is set for the whole process, so one caller at a time."""
-_current: ContextVar[Executor] = ContextVar("executor", default=Threads())  # noqa: B039  (it has no state)
+_current: ContextVar[PartRunner] = ContextVar("runner", default=PartRunner())  # noqa: B039  (it has no state)
 
 
-def executor() -> Executor:
-    """Where parts run: :class:`Threads` unless another one is in use."""
+def current_runner() -> PartRunner:
+    """The runner in use: threads of this process unless another one was chosen."""
     return _current.get()
 
 
 @contextmanager
-def using(other: Executor) -> Iterator[None]:
-    """Let another executor run parts inside."""
-    token = _current.set(other)
+def using(runner: PartRunner) -> Iterator[None]:
+    """Use another runner inside."""
+    token = _current.set(runner)
     try:
         yield
     finally:
@@ -110,7 +84,7 @@ def using(other: Executor) -> Iterator[None]:
 
 def run_threads(function: Callable[..., Any], items: Iterable[Any], *shared: Any) -> list[Any]:
     """Run ``function(item, *shared)`` for every item in threads of this process."""
-    return Threads().map(function, list(items), *shared)
+    return PartRunner().map(function, list(items), *shared)
 
 
 def run_part(function: Callable[..., Any], item: Any, *shared: Any) -> Any:
@@ -128,7 +102,7 @@ def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> A
 
 
 def one_blas_thread() -> Any:
-    """One thread for NumPy and SciPy inside, as before outside."""
+    """One thread for NumPy and SciPy inside; the previous number is restored afterwards."""
     return _libraries().limit(limits=1, user_api="blas")
 
 
@@ -140,12 +114,6 @@ def _libraries() -> ThreadpoolController:
 
 
 def cut(count: int, size: int) -> list[slice]:
-    """Even parts of at most ``size``.
-
-    Example:
-        >>> cut(5, 2)
-        [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
-    """
+    """Even parts of at most ``size``: ``cut(5, 2)`` has the lengths 1, 2 and 2."""
     number = max(1, -(-count // size))
-    ends = [count * at // number for at in range(number + 1)]
-    return [slice(*pair) for pair in pairwise(ends)]
+    return [slice(*pair) for pair in pairwise(count * at // number for at in range(number + 1))]

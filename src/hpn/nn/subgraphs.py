@@ -1,8 +1,8 @@
-"""Mini-batches of a graph: what the logits of some nodes depend on, and nothing else."""
+"""Mini-batches of a graph: exactly what the logits of some nodes depend on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,15 +23,14 @@ def take_rows(x: Tensor | FeatureRows, rows: Tensor) -> Tensor:
     return x.take(rows) if isinstance(x, FeatureRows) else select_rows(x, rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Subgraph:
+class Subgraph(NamedTuple):
     """A part of a graph.
 
     Args:
         x: Features ``[num_nodes, num_features]``.
         adjacency: Entries and weights.
-        rows: Rows of ``x`` that were asked for, in the order asked.
-        num_complete: So many rows, the first, have all neighbours they are to have; those after have none.
+        rows: Rows of ``x`` of the requested nodes, in the order of the request.
+        num_complete: The first so many rows have all their neighbours; the others have none.
     """
 
     x: Tensor
@@ -41,23 +40,17 @@ class Subgraph:
 
 
 class SubgraphCutter:
-    """Cuts out the two hops around some nodes, so that the rest of the graph need not be looked at.
+    """Cuts out the two hops around some nodes, so that the rest of the graph is not needed.
 
-    With complete neighbourhoods the logits of the nodes asked for are those of the whole graph. With at most
-    ``num_neighbors`` drawn for each node they are estimates; weights of what was drawn are scaled up where a
-    backbone sums, so that sums keep their expected value. A self-loop is always kept.
+    With complete neighbourhoods the logits of the requested nodes are those of the whole graph. With at most
+    ``num_neighbors`` drawn per node they are estimates; where a backbone sums, weights of drawn neighbours are scaled
+    up so that sums keep their expected value. A self-loop is always kept.
 
     Args:
-        x: Features, dense or sparse, or where they are fetched from; on the CPU as all else here.
+        x: Features, dense or sparse, or where they are fetched from; on the CPU, as everything here.
         adjacency: The graph as the backbone has prepared it.
-        num_neighbors: Neighbours drawn for a node at most, anew in each cut; ``None`` for all.
+        num_neighbors: Maximum number of neighbours drawn per node, anew in each cut; ``None`` for all.
         sums_neighbors: Whether the backbone sums over neighbours rather than averages.
-
-    Example:
-        >>> path = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 4], [1, 0, 2, 1, 3, 2, 4, 3]])
-        >>> cut = SubgraphCutter(torch.arange(5.0).view(5, 1), (path,)).cut(torch.tensor([0]))
-        >>> cut.x.flatten().tolist(), cut.rows.tolist()
-        ([0.0, 1.0, 2.0], [0])
     """
 
     def __init__(
@@ -70,9 +63,7 @@ class SubgraphCutter:
     ) -> None:
         source, target = adjacency[0]
         order = torch.argsort(target, stable=True)
-        self.x = x
-        self.num_neighbors = num_neighbors
-        self.sums_neighbors = sums_neighbors
+        self.x, self.num_neighbors, self.sums_neighbors = x, num_neighbors, sums_neighbors
         self._source = source[order]
         self._weights = tuple(weight[order] for weight in adjacency[1:])
         self._start = torch.zeros(x.shape[0] + 1, dtype=torch.int64, device=CPU)
@@ -80,33 +71,25 @@ class SubgraphCutter:
         self._local = torch.full((x.shape[0],), -1, device=CPU)
 
     def cut(self, nodes: Tensor) -> Subgraph:
-        """Cut out ``nodes``, which are all different, with what their logits depend on."""
-        found, entries, targets, scales = [nodes], [], [], []
-        self._local[nodes] = torch.arange(len(nodes), device=CPU)
-        count, frontier = len(nodes), nodes
+        """Cut out ``nodes``, which are all different, with everything their logits depend on."""
+        inside, drawn, frontier = nodes, [], nodes
+        self._local[nodes] = rows = torch.arange(len(nodes), device=CPU)
         for _ in range(HOPS):
-            entry, target, scale = self._entries(frontier)
-            entries.append(entry)
-            targets.append(target)
-            scales.append(scale)
-            source = self._source[entry]
+            drawn.append(self._entries(frontier))
+            source = self._source[drawn[-1][0]]
             frontier = torch.unique(source[self._local[source] < 0])
-            self._local[frontier] = torch.arange(count, count + len(frontier), device=CPU)
-            count += len(frontier)
-            found.append(frontier)
-        inside, entry = torch.cat(found), torch.cat(entries)
-        edge_index = torch.stack([self._local[self._source[entry]], self._local[torch.cat(targets)]])
+            self._local[frontier] = torch.arange(len(inside), len(inside) + len(frontier), device=CPU)
+            inside = torch.cat([inside, frontier])
+        entry, target, scale = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        edge_index = torch.stack([self._local[self._source[entry]], self._local[target]])
         self._local[inside] = -1
         weights = tuple(weight[entry] for weight in self._weights)
         if self.num_neighbors is not None and self.sums_neighbors:
-            scale = torch.cat(scales)
             weights = tuple(weight * scale for weight in weights) or (scale,)
-        x = take_rows(self.x, inside)
-        rows = torch.arange(len(nodes), device=CPU)
-        return Subgraph(x, (edge_index, *weights), rows, count - len(frontier))
+        return Subgraph(take_rows(self.x, inside), (edge_index, *weights), rows, len(inside) - len(frontier))
 
     def _entries(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Entries that lead to ``nodes``, where each leads, and by how much its weight grows."""
+        """Entries that lead to ``nodes``, the target of each, and the factor of its weight."""
         starts = self._start[nodes]
         counts = self._start[nodes + 1] - starts
         first = torch.cumsum(counts, 0) - counts
@@ -118,9 +101,7 @@ class SubgraphCutter:
         is_loop = self._source[entry] == nodes[position]
         loops = torch.zeros(len(nodes), dtype=torch.int64, device=CPU).index_add_(0, position, is_loop.long())
         chance = torch.rand(len(entry), dtype=torch.float64, device=CPU).masked_fill(is_loop, 0)
-        drawn = torch.argsort(position + chance)  # a node's entries stay together, its self-loop first
-        rank = number - first[position]
-        allowed = loops + self.num_neighbors
-        drawn = drawn[rank < allowed[position]]
-        grown = ((counts - loops) / self.num_neighbors).clamp(min=1)[position[drawn]]
-        return entry[drawn], nodes[position[drawn]], torch.where(is_loop[drawn], 1.0, grown)
+        drawn = torch.argsort(position + chance)  # the entries of a node stay together, its self-loop first
+        drawn = drawn[number - first[position] < (loops + self.num_neighbors)[position]]
+        growth = ((counts - loops) / self.num_neighbors).clamp(min=1)[position[drawn]]
+        return entry[drawn], nodes[position[drawn]], torch.where(is_loop[drawn], 1.0, growth)

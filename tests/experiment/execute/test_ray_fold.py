@@ -20,7 +20,7 @@ from hpn.experiment.execute.ray import RayExecutor
 from hpn.experiment.execute.ray_fold import Packed, RayParts
 from hpn.experiment.run.runner import _cluster, run
 from hpn.learners import HPN
-from hpn.nn.fold import Threads, executor, using
+from hpn.nn.fold import current_runner, using
 from hpn.streams import TaskStream
 from hpn.streams import cutting as stream_module
 from hpn.streams.views import FeatureRows
@@ -79,7 +79,7 @@ def test_sparse_features_are_packed() -> None:
 
 def test_without_an_address_parts_run_here() -> None:
     with _cluster(None):
-        assert isinstance(executor(), Threads)
+        assert not isinstance(current_runner(), RayParts)
 
 
 def test_only_sums_are_computed_on_a_cluster(tmp_path: Path) -> None:

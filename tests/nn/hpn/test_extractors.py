@@ -8,19 +8,15 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hpn.nn.hpn import extractors
-from hpn.nn.hpn.extractors import Inputs, SparseProduct
-from hpn.streams import GraphView
+from hpn.nn.hpn.extractors import Inputs
 from hpn.streams.views import FeatureRows
 
 X = torch.randn(9, 5, generator=torch.Generator().manual_seed(0)) * (torch.arange(45).view(9, 5) % 3 > 0)
-EDGES = torch.tensor([[0, 1], [1, 0]])
 NODES = torch.tensor([4, 0, 7])
 AROUND = torch.tensor([[1, 1], [2, 8], [7, 3]])
 SOURCES: dict[str, Any] = {
-    "matrix": X,
-    "sparse matrix": X.to_sparse_csr(),
-    "graph": GraphView(X, EDGES),
-    "sparse graph": GraphView(X.to_sparse_csr(), EDGES),
+    "dense": X,
+    "sparse": X.to_sparse_csr(),
     "fetched": FeatureRows(X[:, :].contiguous(), torch.arange(9)),
 }
 
@@ -59,10 +55,3 @@ def test_embeddings_are_those_of_equations_1_to_3(
         slopes = torch.autograd.grad((found * weight).sum(), [*node, *structure])
         assert_close(slopes, torch.autograd.grad((expected * weight).sum(), [*node, *structure]))
     assert_close(inputs.embed(None, node, structure), naive([0, 1, 2], node, structure))
-
-
-def test_a_product_with_what_needs_no_gradient() -> None:
-    product = SparseProduct(X.to_sparse_csr())
-    weight = torch.randn(5, 2)
-    assert_close(product(weight), X @ weight)
-    assert not product(weight).requires_grad

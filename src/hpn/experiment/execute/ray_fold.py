@@ -21,7 +21,7 @@ from hpn.datasets.sparse import to_csr, to_scipy
 from hpn.datasets.store.read import FILE, HEADER, map_again
 from hpn.experiment.execute.ray import MAX_RETRIES, RayExecutor, check_versions, quiet
 from hpn.experiment.run.environment import installed_versions
-from hpn.nn.fold import run_part, using
+from hpn.nn.fold import PartRunner, run_part, using
 from hpn.streams import GraphView
 from hpn.streams.views import FeatureRows
 
@@ -57,8 +57,8 @@ class Packed(NamedTuple):
         return GraphView.compressed(features, indptr, indices)
 
 
-class RayParts:
-    """Runs parts on a cluster; an :class:`~hpn.nn.fold.Executor`.
+class RayParts(PartRunner):
+    """Runs parts on a cluster.
 
     Args:
         cluster: The cluster, connected.

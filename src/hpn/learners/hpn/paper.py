@@ -35,7 +35,7 @@ from hpn.nn.encoder import is_csr, see
 from hpn.nn.hpn.codebook import Codebook, unit
 from hpn.nn.hpn.extractors import Inputs
 from hpn.nn.hpn.losses import directions, total_loss
-from hpn.nn.hpn.network import Levels, Output, PrototypeNetwork
+from hpn.nn.hpn.network import Forward, Levels, PrototypeNetwork
 from hpn.nn.hpn.sampling import NeighborSampler
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Step
@@ -216,9 +216,9 @@ class PaperHPN(HPN):
         if step.index == 0:
             self.network_ = self._new_network(self._num_outputs())
             self.selections_, self.certificates_ = [], []
-        self.network_.cpu().grow_head(self._num_outputs())  # whatever a seed draws is drawn there
-        self.selections_.append(self._select(step))
+        self.network_.cpu().grow_head(self._num_outputs())  # a seed draws the same weights there
         self.network_.to(self.device)
+        self.selections_.append(self._select(step))
         self.epoch_ = 0
 
     def _select(self, step: Step) -> Selection:
@@ -259,7 +259,7 @@ class PaperHPN(HPN):
         """What extractors see of some nodes, by round of drawn neighbours."""
         if self.slots == "drawn":
             sampler = NeighborSampler(graph.indptr, graph.indices, nodes, self._counts, self.seed)
-            inputs = Inputs(graph, nodes.unsqueeze(1))
+            inputs = Inputs(graph.features, nodes.unsqueeze(1), self.device)
             return lambda turn: inputs.redraw(sampler.draw(turn))
         rows = nodes.numpy()
         means = [see(graph).smoothed(hop, rows) for hop in range(self.hops + 1)]
@@ -267,7 +267,8 @@ class PaperHPN(HPN):
             stacked = to_csr(sp.vstack(means))
         else:
             stacked = torch.from_numpy(np.vstack([m.toarray() if is_csr(m) else m for m in means]))
-        inputs = Inputs(stacked, torch.arange(stacked.shape[0], device=CPU).view(len(means), -1).t())
+        index = torch.arange(stacked.shape[0], device=CPU).view(len(means), -1).t()
+        inputs = Inputs(stacked, index, self.device)
         return lambda _: inputs
 
     def _prepare(self, step: Step) -> _TrainingData:
@@ -314,7 +315,7 @@ class PaperHPN(HPN):
             self._refine(output, data.task)
         return total / max(len(inputs), 1)
 
-    def _loss(self, data: _TrainingData, output: Output, rows: Tensor, step: int) -> Tensor:
+    def _loss(self, data: _TrainingData, output: Forward, rows: Tensor, step: int) -> Tensor:
         """The loss of Eq. 13 for a batch."""
         return total_loss(
             output.logits if data.columns is None else output.logits[:, data.columns],
@@ -339,7 +340,7 @@ class PaperHPN(HPN):
             (layers, self.lr if is_warm and data.task == 0 else self.lr_refine),
         ]
 
-    def _refine(self, output: Output, task: int) -> None:
+    def _refine(self, output: Forward, task: int) -> None:
         """Move prototypes by the gradients of an epoch, and restore cover and packing.
 
         Once per epoch, because every move may break the two and has to be checked.
@@ -416,7 +417,7 @@ class PaperHPN(HPN):
         answers = torch.cat(found)
         return answers[:, :-1], answers[:, -1]
 
-    def _see(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Output, Tensor]:
+    def _see(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Forward, Tensor]:
         network = self.network_
         node = [network.node_extractors[at] for at in selection.node]
         structure = [network.structure_extractors[at] for at in selection.structure]

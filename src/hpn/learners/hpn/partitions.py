@@ -15,7 +15,7 @@ import numpy as np
 from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS
 from hpn.learners.hpn.statistics import ClassSums
 from hpn.nn.encoder import ROWS, Base, Block, Slots, encode_projected, see
-from hpn.nn.fold import cut, executor
+from hpn.nn.fold import current_runner, cut
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
@@ -63,7 +63,7 @@ def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list
         groups: Nodes of it, and their classes.
         layer: The random layer.
     """
-    pool = executor()
+    pool = current_runner()
     blocks = smooth_columns(view, "row", layer)
     size = max(LEAST, -(-sum(len(y) for _, y in groups) // pool.num_workers))
     parts = [(at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)]
@@ -93,7 +93,7 @@ def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer |
     Returns:
         Blocks of them, if others are to use them; in this process they are found with the view.
     """
-    pool, slots = executor(), see(view, normalization)
+    pool, slots = current_runner(), see(view, normalization)
     if slots.is_wide and layer is None:
         return []
     if pool.is_local:
@@ -102,7 +102,7 @@ def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer |
     base = (layer.width, layer.seed) if slots.is_wide and layer is not None else None
     shared, key = pool.share(view), (normalization, base)
     if key not in pool.kept:
-        numbers = range(len(slots.cuts(base)))
+        numbers = range(len(slots.column_parts(base)))
         pool.kept[key] = pool.map(_smooth_block, numbers, shared, normalization, base)
     return pool.kept[key]
 
@@ -114,7 +114,7 @@ def _smooth_block(number: int, view: GraphView, normalization: Normalization, ba
 
 def measure_rows(view: GraphView, normalization: Normalization, hop: int, blocks: Sequence[Any]) -> None:
     """Find the lengths of all smoothed rows, which answers need, before the columns are dropped."""
-    pool, slots = executor(), see(view, normalization)
+    pool, slots = current_runner(), see(view, normalization)
     if not slots.is_wide and hop not in slots.row_lengths:
         parts = cut(view.num_nodes, max(LEAST, -(-view.num_nodes // pool.num_workers)))
         found = pool.map(_measure_part, parts, pool.share(view), normalization, hop, *blocks)

@@ -23,7 +23,7 @@ import torch
 
 from hpn.learners.hpn.partitions import Labelled, given_slots, measure_rows, smooth_columns
 from hpn.nn.encoder import Block, Features, is_csr, scale_rows, see
-from hpn.nn.fold import executor
+from hpn.nn.fold import current_runner
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
@@ -110,7 +110,7 @@ def choose_extractor(view: GraphView, train: Labelled, val: Labelled, num_classe
     is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
     # Nodes of a task come in a drawn order, so some of them are a fair sample.
     train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
-    pool, smoothed = executor(), {}
+    pool, smoothed = current_runner(), {}
     candidates: list[Candidate] = []
     for normalization in NORMALIZATIONS[:1] if is_large else NORMALIZATIONS:
         hops = [hop for hop in HOPS if hop > 0 or normalization == "row"]

@@ -1,15 +1,15 @@
-r"""One level of prototypes: unit vectors that cover what was seen and stay apart (Eq. 6, 7, 9 and 10).
+r"""One level of prototypes: unit vectors that cover the embeddings and stay apart (Eq. 6, 7, 9 and 10).
 
-With the threshold :math:`t`, a cosine distance, a codebook keeps two properties after every growth and every
-refinement, where :math:`E` are the embeddings shown last:
+With the threshold :math:`t`, a cosine distance, a codebook has two properties after every growth and every refinement,
+where :math:`E` are the latest embeddings:
 
 .. math::
     \text{cover:}\quad \forall e \in E\; \exists p \in P: \cos(e, p) \ge 1 - t
     \qquad
     \text{packing:}\quad \forall p \ne q \in P: \cos(p, q) < 1 - t
 
-Packing makes the prototypes a spherical code, so their number is bounded whatever comes (Theorem 1). The
-paper writes the test as :math:`\cos \ge t_A`; its theorem and its study of the threshold need the distance.
+Packing makes the prototypes a spherical code, so their number is bounded for every stream (Theorem 1). The paper
+writes the test as :math:`\cos \ge t_A`; its theorem and its study of the threshold need the distance.
 """
 
 from __future__ import annotations
@@ -25,24 +25,16 @@ from torch import Tensor, nn
 
 AT_ONCE = 512
 """Candidates compared with each other at once, which bounds the memory of growth."""
-
 ROUNDING = 1e-5
 """More than any rounding error of a cosine in single precision."""
-
 OFFSET = 1e-10
 """Added to the first entry of vectors before they are scaled, so that a zero vector has a direction."""
-
 DEBUG = os.environ.get("HPN_DEBUG", "") not in {"", "0"}
 """Whether both properties are checked after every change (slow); from the environment variable."""
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Scale rows to length 1; a zero row becomes the first axis.
-
-    Example:
-        >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
-        [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
-    """
+    """Scale rows to length 1; a zero row becomes the first axis."""
     vectors = vectors + _offset(vectors.shape[-1], vectors.device)
     scaled: Tensor = vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     return scaled
@@ -56,29 +48,17 @@ def _offset(dim: int, device: torch.device) -> Tensor:
 class Codebook(nn.Module):
     """The prototypes of one level, the oldest first.
 
-    The first ``num_frozen`` never move and are never merged. Storage doubles when it is full.
+    The first ``num_frozen`` never move and are never merged. The storage doubles when it is full.
 
     Args:
         dim: Dimension of the unit vectors.
         threshold: Cosine distance :math:`t` within which an embedding belongs to a prototype.
-
-    Shapes:
-        - ``vectors``: ``[len(self), dim]``
-        - ``tasks``: ``[len(self)]``, the task in which each was added
-
-    Example:
-        >>> codebook = Codebook(dim=2, threshold=0.3)
-        >>> index, cosine = codebook.grow(torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), task=0)
-        >>> len(codebook), bool((cosine >= 1 - codebook.threshold).all())
-        (2, True)
     """
 
     def __init__(self, dim: int, threshold: float) -> None:
         super().__init__()
-        self.dim = dim
-        self.threshold = threshold
-        self.num_frozen = 0
-        self._size = 0
+        self.dim, self.threshold = dim, threshold
+        self.num_frozen = self._size = 0
         self.storage = nn.Parameter(torch.zeros(0, dim))
         self._tasks = torch.zeros(0, dtype=torch.long)
 
@@ -87,12 +67,12 @@ class Codebook(nn.Module):
 
     @property
     def vectors(self) -> Tensor:
-        """The prototypes; not to be written to."""
+        """The prototypes ``[len(self), dim]``; not to be written to."""
         return self.storage.detach()[: self._size]
 
     @property
     def tasks(self) -> Tensor:
-        """The task in which each prototype was added."""
+        """The task in which each prototype was added ``[len(self)]``."""
         return self._tasks[: self._size]
 
     def match(self, embeddings: Tensor, visible: int | None = None) -> tuple[Tensor, Tensor]:
@@ -100,7 +80,7 @@ class Codebook(nn.Module):
 
         Args:
             embeddings: Unit vectors ``[n, dim]``.
-            visible: Look at the first so many prototypes only.
+            visible: Match to the first ``visible`` prototypes only.
 
         Returns:
             Index and cosine, ``[n]`` each.
@@ -114,49 +94,47 @@ class Codebook(nn.Module):
 
     @torch.no_grad()
     def grow(self, embeddings: Tensor, task: int) -> tuple[Tensor, Tensor]:
-        """Add prototypes for the embeddings that none covers (Eq. 7, 9 and 10), then match all of them.
+        """Add prototypes for uncovered embeddings (Eq. 7, 9 and 10), then match all embeddings.
 
         Args:
             embeddings: Unit vectors ``[n, dim]``.
             task: The task they belong to.
 
         Returns:
-            Index and cosine, ``[n]`` each, as :meth:`match` gives them.
+            The result of :meth:`match`.
         """
         new = embeddings.detach()
         if self._size and len(new):
             index, cosine = self.match(new)
-            if float(cosine.min()) >= self.surely:
+            surely = 1 - self.threshold + ROUNDING  # covered despite any rounding
+            if float(cosine.min()) >= surely:
                 return index, cosine
-            new = new[cosine < self.surely]  # E_new
+            new = new[cosine < surely]  # E_new
         self._append(_distinct(new, self.vectors, self.threshold), task)
-        self._check(embeddings)
+        if DEBUG:
+            self.check(embeddings)
         return self.match(embeddings)
 
     @torch.no_grad()
     def refine(self, embeddings: Tensor, task: int) -> None:
         """Restore the properties after an optimiser has moved the prototypes.
 
-        They are scaled to length 1, each that came too close to an older one is merged into it, and
-        ``embeddings`` that are not covered any more get new prototypes.
+        They are scaled to length 1, each that came too close to an older one is merged into it, and ``embeddings``
+        that are no longer covered get new prototypes.
 
         Args:
-            embeddings: What must be covered, unit vectors ``[n, dim]``.
+            embeddings: Unit vectors that must be covered ``[n, dim]``.
             task: The task they belong to.
         """
         self.storage[self.num_frozen : self._size] = unit(self.vectors[self.num_frozen :])
         self._merge()
         self.grow(embeddings, task)
-        self._check(embeddings)
+        if DEBUG:
+            self.check(embeddings)
 
     def freeze(self) -> None:
-        """Never move or merge the present prototypes again."""
+        """Never move or merge the current prototypes again."""
         self.num_frozen = self._size
-
-    @property
-    def surely(self) -> float:
-        """The cosine from which on an embedding is covered whatever the rounding."""
-        return 1 - self.threshold + ROUNDING
 
     def closest_cosine(self) -> float:
         """The largest cosine of two prototypes; −1 if there are fewer than two."""
@@ -189,12 +167,8 @@ class Codebook(nn.Module):
         """The arguments and the number of prototypes."""
         return f"dim={self.dim}, threshold={self.threshold}, size={self._size}"
 
-    def _check(self, embeddings: Tensor) -> None:
-        if DEBUG:
-            self.check(embeddings)
-
     def _append(self, vectors: Tensor, task: int) -> None:
-        """Add prototypes; a gradient that is being accumulated is kept."""
+        """Add prototypes; an accumulated gradient is kept."""
         size, needed = self._size, self._size + len(vectors)
         if needed > len(self.storage):
             spare = max(needed, 2 * len(self.storage), 16) - len(self.storage)
@@ -208,7 +182,7 @@ class Codebook(nn.Module):
         self._size = needed
 
     def _merge(self) -> None:
-        """Drop every prototype that came too close to an older one that stays."""
+        """Drop every prototype that came too close to an older one that is kept."""
         limit = 1 - self.threshold - ROUNDING
         num_close = [(part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)]
         suspects = (torch.cat(num_close) > 1).nonzero().flatten().cpu()  # one is the prototype itself
@@ -241,7 +215,7 @@ class Codebook(nn.Module):
 def _distinct(candidates: Tensor, known: Tensor, threshold: float) -> Tensor:
     """A maximal subset E'_new of the candidates, far from ``known`` and from each other (Eq. 9).
 
-    Greedy: first the candidate with the most others within the threshold that are not covered yet.
+    Greedy: the candidate with the most uncovered neighbours within the threshold is chosen first.
     """
     device, chosen = candidates.device, []
     candidates, known = candidates.cpu().double(), known.cpu().double()

@@ -8,15 +8,14 @@ For a node with atomic embeddings :math:`e_1, \dots, e_s`,
     c = p_C\bigl(\mathrm{FC}_{N \to C}(n)\bigr) \qquad
     P_H = a_1 \oplus \dots \oplus a_s \oplus n \oplus c
 
-where :math:`p_L` finds the nearest prototype of a level and the classifier sees :math:`P_H` (Eq. 11).
+where :math:`p_L` is the nearest prototype of a level and :math:`P_H` the input of the classifier (Eq. 11).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,21 +23,20 @@ from torch import Tensor, nn
 from hpn.nn.hpn.codebook import Codebook, unit
 
 INITIAL_SCALE = 0.3
-"""Spread of initial extractors. Only directions count: a smaller one means larger steps at the same rate."""
+"""Spread of initial extractors. Only directions matter: a smaller one means larger steps at the same rate."""
 
 Levels = Literal["A", "AN", "ANC"]
 
 
-@dataclass(eq=False)
-class Output:
-    """What a forward pass gives.
+class Forward(NamedTuple):
+    """The result of a forward pass; ``matched`` and ``cosines`` are empty before there are prototypes.
 
     Shapes:
         - ``logits``: ``[n, num_outputs]``
         - ``representation``: :math:`P_H` of each node ``[n, (num_slots + num_levels - 1) * dim]``
-        - ``embeddings``, ``matched``, ``cosines``: per level ``[m, dim]``, ``[m, dim]`` and ``[m]``: unit
-          vectors, the prototypes they were matched to, and their cosines (without gradient); the latter two
-          are empty before there are prototypes
+        - ``embeddings``: per level, unit vectors ``[m, dim]``
+        - ``matched``: per level, their matched prototypes ``[m, dim]``
+        - ``cosines``: per level, the cosines of both, without gradient ``[m]``
     """
 
     logits: Tensor
@@ -62,10 +60,10 @@ class PrototypeNetwork(nn.Module):
     ============================  ==========================
 
     Args:
-        num_features: Features of a node, d_v.
-        num_outputs: Logits.
+        num_features: Features per node, d_v.
+        num_outputs: Number of logits.
         num_extractors: Extractors of each kind, l_a = l_r.
-        num_slots: Atomic embeddings of a node.
+        num_slots: Atomic embeddings per node.
         dim: Dimension of every level, d_a = d_n = d_c.
         thresholds: t_A, t_N, t_C.
         levels: ``A``, ``AN`` or ``ANC``.
@@ -104,7 +102,7 @@ class PrototypeNetwork(nn.Module):
 
     @property
     def layers(self) -> nn.ModuleList:
-        """What all tasks share: the layers between the levels in use, and the classifier."""
+        """The layers that all tasks share: those between the levels in use, and the classifier."""
         return nn.ModuleList([*[self.to_node, self.to_class][: len(self.levels) - 1], self.head])
 
     def forward(
@@ -114,41 +112,38 @@ class PrototypeNetwork(nn.Module):
         task: int | None = None,
         visible: Sequence[int] | None = None,
         use_prototypes: bool = True,
-    ) -> Output:
+    ) -> Forward:
         """Compute representations and logits from atomic embeddings.
 
         Args:
             atomic: Atomic embeddings, of any length ``[n, num_slots, dim]``.
-            task: Add prototypes for what is not covered, in the name of this task; ``None`` adds none.
-            visible: How many prototypes of each level to look at; ``None`` is all of them.
-            use_prototypes: Whether embeddings are matched; before prototypes exist they stand for themselves.
+            task: Add prototypes of this task for uncovered embeddings; ``None`` adds none.
+            visible: Number of prototypes of each level that may be matched; ``None`` for all.
+            use_prototypes: Whether embeddings are matched; otherwise, before prototypes exist, they replace them.
         """
         parts: list[Tensor] = []
-        output = Output(atomic, atomic, [], [], [])
-        raw = atomic.reshape(-1, self.dim)
+        embedded: list[Tensor] = []
+        matched: list[Tensor] = []
+        cosines: list[Tensor] = []
         for number, codebook in enumerate(self.codebooks):
-            if number:
-                raw = (self.to_node, self.to_class)[number - 1](parts[-1])
-            embeddings = unit(raw)
-            output.embeddings.append(embeddings)
-            values = embeddings
+            raw = (self.to_node, self.to_class)[number - 1](parts[-1]) if number else atomic.reshape(-1, self.dim)
+            values = embeddings = unit(raw)
+            embedded.append(embeddings)
             if use_prototypes:
                 if task is None:
                     index, cosine = codebook.match(embeddings, visible[number] if visible else None)
                 else:
                     index, cosine = codebook.grow(embeddings, task)
-                matched = codebook.storage.index_select(0, index)
-                output.matched.append(matched)
-                output.cosines.append(cosine)
-                # The value is the prototype; the gradient goes to it and straight through to the embedding.
-                values = matched + (embeddings - embeddings.detach())
+                matched.append(codebook.storage.index_select(0, index))
+                cosines.append(cosine)
+                # The value is the prototype; its gradient also goes straight through to the embedding.
+                values = matched[-1] + (embeddings - embeddings.detach())
             parts.append(values.view(len(atomic), self.dim if number else atomic.shape[1] * self.dim))
-        output.representation = torch.cat(parts, dim=1)
-        output.logits = self.head(output.representation)
-        return output
+        representation = torch.cat(parts, dim=1)
+        return Forward(self.head(representation), representation, embedded, matched, cosines)
 
     def grow_head(self, num_outputs: int) -> None:
-        """Append logits; the present ones stay as they are."""
+        """Append logits; the existing ones do not change."""
         old = self.head
         if num_outputs > old.out_features:
             self.head = nn.Linear(old.in_features, num_outputs, device="cpu").to(old.weight.device)
@@ -157,11 +152,11 @@ class PrototypeNetwork(nn.Module):
                 self.head.bias[: old.out_features] = old.bias
 
     def digest(self, node: Sequence[int], structure: Sequence[int], columns: list[int], visible: Sequence[int]) -> str:
-        """Hash of every number that answers with these extractors, columns of the head and prototypes use."""
+        """Hash of every number that predictions with these extractors, head columns and prototypes use."""
         parts = [self.node_extractors[number] for number in node]
         parts += [self.structure_extractors[number] for number in structure]
         parts += [*list(self.layers.parameters())[:-2], self.head.weight[columns], self.head.bias[columns]]
-        parts += [book.vectors[:size] for book, size in zip(self.codebooks, visible, strict=True)]
+        parts += [codebook.vectors[:size] for codebook, size in zip(self.codebooks, visible, strict=True)]
         digest = hashlib.sha256(repr((tuple(node), tuple(structure), tuple(visible))).encode())
         for part in parts:
             digest.update(part.detach().cpu().contiguous().numpy().tobytes())

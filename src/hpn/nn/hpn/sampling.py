@@ -2,8 +2,8 @@ r"""Neighbourhood sampling: :math:`N_{sub}(v)`, drawn from the nodes at each dis
 
 .. math:: N_{sub}(v) = \bigcup_{l=1}^{h} \{k_l \text{ nodes drawn from } N^l(v)\}
 
-where :math:`N^l(v)` are the nodes exactly :math:`l` hops away, drawn uniformly and with replacement. A node
-without any at some distance stands in for them.
+where :math:`N^l(v)` are the nodes exactly :math:`l` hops away, drawn uniformly and with replacement. Where a node has
+none at some distance, the node itself is drawn.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import torch
 from torch import Tensor
 
 NODES_AT_ONCE = 1 << 15
-"""Nodes drawn for at once, so that what this takes stays in the processor's cache."""
-
+"""Nodes sampled for at once, so that the arrays stay in the processor's cache."""
 KEPT_ENTRIES = 1 << 25
-"""Rings are kept between rounds if they have at most so many entries; otherwise they are found again."""
+"""Rings are kept between rounds if they have at most this many entries; otherwise they are computed again."""
 
 Ring = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Nodes at one distance: where those of each center start, how many there are, and the nodes themselves."""
+"""Nodes at one distance: where those of each centre start, their number, and the nodes themselves."""
 
 
 class NeighborSampler:
@@ -33,22 +32,14 @@ class NeighborSampler:
     Args:
         indptr: Where the neighbours of each node of the graph begin in ``indices`` ``[num_nodes + 1]``.
         indices: Neighbours of node 0, of node 1, …, without the node itself.
-        nodes: The nodes to draw for ``[n]``.
-        counts: How many nodes to draw from hop 1, 2, …: :math:`k_1, k_2, \dots`
-        seed: Of the draws.
-
-    Example:
-        >>> path = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
-        >>> NeighborSampler(*path, torch.tensor([0]), counts=(1, 2)).draw(0).tolist()
-        [[1, 2, 2]]
+        nodes: The nodes whose neighbours are drawn ``[n]``.
+        counts: Number of nodes to draw from hop 1, 2, …: :math:`k_1, k_2, \dots`
+        seed: Seed of the draws.
     """
 
     def __init__(self, indptr: Tensor, indices: Tensor, nodes: Tensor, counts: Sequence[int], seed: int = 0) -> None:
-        self.indptr = indptr.numpy()
-        self.indices = indices.numpy()
-        self.nodes = nodes.numpy()
-        self.counts = tuple(counts)
-        self.seed = seed
+        self.indptr, self.indices, self.nodes = indptr.numpy(), indices.numpy(), nodes.numpy()
+        self.counts, self.seed = tuple(counts), seed
         self._kept: list[list[Ring]] | None = None
 
     def draw(self, turn: int) -> Tensor:
@@ -70,7 +61,7 @@ class NeighborSampler:
         return torch.from_numpy(drawn)
 
     def _rings(self) -> Iterator[list[Ring]]:
-        """The rings of some nodes after the other."""
+        """The rings of all nodes, chunk by chunk."""
         if self._kept is not None:
             yield from self._kept
             return
