@@ -20,12 +20,14 @@ _HOMES = {
     "check_run": "hpn.experiment.bound_check",
     "compare": "hpn.experiment.compare.table",
     "evaluate": "hpn.evaluation",
+    "find_leaks": "hpn.experiment.leaks",
     "load_dataset": "hpn.datasets",
     "load_graph": "hpn.datasets",
     "load_learner": "hpn.experiment.run.saved",
     "reproduce": "hpn.reproduction",
     "run": "hpn.experiment.run.runner",
     "study_retention": "hpn.experiment.retention",
+    "track_run": "hpn.experiment.track",
     "tune": "hpn.experiment.tune.tuning",
     "write_comparison": "hpn.report.comparison",
     "write_report": "hpn.report",
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from hpn.evaluation import evaluate
     from hpn.experiment.bound_check import check_run
     from hpn.experiment.compare.table import compare
+    from hpn.experiment.leaks import find_leaks
     from hpn.experiment.retention import study_retention
     from hpn.experiment.run.runner import run
     from hpn.experiment.run.saved import load_learner
+    from hpn.experiment.track import track_run
     from hpn.experiment.tune.tuning import tune
     from hpn.learners import LEARNERS, Learner
     from hpn.model import HPNClassifier, NodeClassifier
@@ -58,12 +62,14 @@ __all__ = [
     "check_run",
     "compare",
     "evaluate",
+    "find_leaks",
     "load_dataset",
     "load_graph",
     "load_learner",
     "reproduce",
     "run",
     "study_retention",
+    "track_run",
     "tune",
     "write_comparison",
     "write_report",

@@ -34,6 +34,9 @@ DataRoot = Annotated[
 ]
 EvaluateAhead = Annotated[bool, Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")]
 Runs = Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")]
+Track = Annotated[
+    str | None, Option(metavar="NAME", help="Also send metrics per step and run to tensorboard or mlflow.")
+]
 Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 
 

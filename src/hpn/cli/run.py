@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from hpn.cli.options import (
     Runs,
     Seeds,
     Settings,
+    Track,
     WatchedOutput,
     read_settings,
     with_options,
@@ -51,6 +53,7 @@ def run(
     ] = False,
     out: Annotated[Path | None, Option(metavar="DIR", help="Run folder.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier run in the folder.")] = False,
+    track: Track = None,
     protocol: Protocol,
     place: Place,
     output: WatchedOutput,
@@ -79,13 +82,13 @@ def run(
     }
     with output.watching() as watcher:
         # A finished run is shown without importing PyTorch, which is needed to check other devices.
-        is_shown = not fresh and place.ray is None and place.device in {"auto", "cpu"}
+        is_shown = not fresh and track is None and place.ray is None and place.device in {"auto", "cpu"}
         result = find_finished(request, out, watcher) if is_shown else None
         if result is None:
             from hpn.experiment.run.runner import run as run_steps
 
             request |= {"device": place.device, "ray": place.ray}
-            result = run_steps(**request, out=out, fresh=fresh, watcher=watcher)
+            result = run_steps(**request, out=out, fresh=fresh, track=track, watcher=watcher)
     output.report(result, print_result)
 
 
@@ -106,6 +109,7 @@ def compare(
     runs: Runs = Path("runs"),
     out: Annotated[Path | None, Option(metavar="DIR", help="Where the tables go.")] = None,
     fresh: Fresh = False,
+    track: Track = None,
     protocol: Protocol,
     places: Places,
     output: WatchedOutput,
@@ -136,6 +140,7 @@ def compare(
             **places.choose(),
         )
     write_comparison(comparison)
+    _track(track, [row.run for row in comparison.rows if row.error is None])
     output.report(comparison, print_comparison)
     if failed := sum(row.error is not None for row in comparison.rows):
         message = f"{failed} of {len(comparison.rows)} cells failed; the same command tries them again"
@@ -158,6 +163,7 @@ def tune(
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search.")] = None,
     recipe_out: Annotated[Path | None, Option(metavar="FILE", help="A copy of the recipe.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier search.")] = False,
+    track: Track = None,
     protocol: Protocol,
     places: Places,
     output: WatchedOutput,
@@ -186,4 +192,14 @@ def tune(
             **asdict(protocol),
             **places.choose(),
         )
+    _track(track, [tuned.result.out])
     output.report(tuned, print_tuned)
+
+
+def _track(tracker: str | None, runs: Iterable[str | None]) -> None:
+    """Send finished runs to a tracker, if one is given."""
+    if tracker is not None:
+        from hpn.experiment.track import track_run
+
+        for folder in filter(None, runs):
+            track_run(folder, tracker)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hpn.evaluation import Row
+    from hpn.experiment.run.result import RunResult
     from hpn.learners import Progress
 
 
@@ -70,6 +71,9 @@ class Watcher:
 
     def seed_finished(self, seed: int, *, reused: bool) -> None:
         """A seed is done; ``reused`` if it had been before."""
+
+    def run_finished(self, result: RunResult) -> None:
+        """All seeds are done, and the result is written."""
 
     def jobs_moved(self, progress: JobsProgress) -> None:
         """Many jobs begin, or one of them has ended."""

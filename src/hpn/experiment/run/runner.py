@@ -26,6 +26,7 @@ from hpn.experiment.run.result import RunResult, SeedResult, check_reference, co
 from hpn.experiment.run.saved import load_learner
 from hpn.experiment.run.seed import SeedRun
 from hpn.experiment.run.views import check_views, combine_views, make_view
+from hpn.experiment.track import Tracker
 from hpn.experiment.watch import Watcher
 from hpn.learners import Learner, Observer
 from hpn.learners.hpn import SolvedHPN
@@ -44,6 +45,7 @@ def run(
     fresh: bool = False,
     device: str = "auto",
     ray: str | None = None,
+    track: str | None = None,
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> RunResult:
@@ -62,7 +64,8 @@ def run(
         device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
         ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local``
             for a new one on this machine. The result is the same, bit for bit.
-        watcher: Is told what happens.
+        track: ``tensorboard`` or ``mlflow``: also send metrics per step and run there.
+        watcher: Is notified of everything that happens.
         choices: ``method`` (a name, ``MODULE:CLASS`` or a class), ``backbone``, ``scenario``, ``edges``,
             ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks``, ``classes_per_task``, ``settings`` and
             ``recipe``, as :func:`~hpn.experiment.run.config.resolve_config` takes them.
@@ -76,6 +79,7 @@ def run(
     """
     check_choices("hpn.run", choices)
     chosen, watcher = check_seeds(seeds), watcher or Watcher()
+    watcher = Tracker(track, watcher) if track else watcher
     root = Path(data_root) if data_root else None
     device = str(choose_device(device))
     start, since = time.perf_counter(), time.time_ns()
@@ -113,6 +117,7 @@ def run(
         others = [Path(reference)] if reference else []
         if config.learner_code is None:  # code outside this package may change unnoticed
             keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
+    watcher.run_finished(result)
     return result
 
 
