@@ -1,4 +1,4 @@
-"""Measure speed and memory, and print one row per figure: what, measured, asked for, met or not.
+"""Measure speed and memory, and print one row per figure: what, measured, target, met or not.
 
 Each figure is measured in a process of its own. Data that takes long to make (stores, tables, runs of
 baselines) is kept in the work folder.

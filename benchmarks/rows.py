@@ -24,14 +24,14 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True)
 class Row:
-    """One figure beside what is asked of it.
+    """One figure beside its target.
 
     Args:
         what: What was measured.
         value: The ratio, or another number with a ``unit``.
         unit: Unit of the value; empty for a ratio.
-        least: The least that is asked for.
-        most: The most that is asked for.
+        least: The least that is required.
+        most: The most that is required.
     """
 
     what: str
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
-        """What, measured, asked for, met or not."""
+        """What, measured, target, met or not."""
         shown, low, high = self._show(self.value), self.least, self.most
         if low is None and high is None:
             return self.what, shown, "", ""

@@ -23,19 +23,19 @@ def main() -> None:
     train, test = shuffled[:600], shuffled[600:]
 
     model = hpn.HPNClassifier()
-    for arriving in (WORDS[:6], WORDS[6:9], WORDS[9:]):  # "nine" appears when everything else is known
+    for arriving in (WORDS[:6], WORDS[6:9], WORDS[9:]):  # "nine" appears last
         nodes = train[np.isin(labels[train], arriving)]
         model.partial_fit(digits, nodes, labels[nodes])
         known = test[np.isin(labels[test], model.classes_)]
-        share = model.score(digits, known, labels[known])
-        print(f"after {', '.join(arriving)}: {share:.1%} of {len(model.classes_)} classes right")
+        accuracy = model.score(digits, known, labels[known])
+        print(f"after {', '.join(arriving)}: accuracy {accuracy:.1%} on {len(model.classes_)} classes")
 
     at_once = hpn.HPNClassifier().fit(digits, train, labels[train])
     same = (at_once.predict_proba(digits, test) == model.predict_proba(digits, test)).all()
-    print("the same answers as when all is learned at once:", bool(same))
+    print("the same predictions as one fit gives:", bool(same))
 
     nines = test[labels[test] == "nine"]
-    print("nines are taken for", dict(Counter(model.predict(digits, nines).tolist())))
+    print("nines are predicted as", dict(Counter(model.predict(digits, nines).tolist())))
     print(model.explain(digits, nines[:1])[0])
     print("prototypes:", model.prototype_counts_, "of at most", model.prototype_bounds_)
 
@@ -43,7 +43,7 @@ def main() -> None:
         model.save(Path(folder) / "model")
         loaded = hpn.HPNClassifier.load(Path(folder) / "model")
         same = (loaded.predict_proba(digits, test) == model.predict_proba(digits, test)).all()
-        print("the loaded model answers the same:", bool(same))
+        print("the loaded model predicts the same:", bool(same))
 
 
 if __name__ == "__main__":

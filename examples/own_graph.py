@@ -1,4 +1,4 @@
-"""From arrays of your own to a learner that answers about new nodes.
+"""From your own arrays to a learner that predicts new nodes.
 
 python examples/own_graph.py
 """
@@ -16,7 +16,7 @@ from hpn.streams import GraphView, Query
 
 
 def write_graph(path: Path) -> None:
-    """Accounts that trade mostly with their like: 4 kinds, 8 features, written as one .npz file."""
+    """Write accounts that mostly trade with accounts of the same kind: 4 kinds, 8 features, one .npz file."""
     rng = np.random.default_rng(0)
     kind = rng.integers(4, size=400)
     features = rng.normal(size=(400, 8)) + np.eye(4, 8)[kind] * 2
@@ -37,7 +37,7 @@ def main() -> None:
         data = Path(folder) / "accounts.npz"
         write_graph(data)
         result = hpn.run(str(data), method="ncm", scenario="class", seeds=5, out=Path(folder) / "run")
-        print(f"AM {result['am']['mean']:.1f} ± {result['am']['std']:.1f} %, no task given")
+        print(f"AM {result.am.mean:.1f} ± {result.am.std:.1f} % without a task")
 
         learner = hpn.load_learner(result.out, seed=0)
         names = result.class_names
@@ -45,8 +45,8 @@ def main() -> None:
         x = torch.zeros(3, 8)
         x[[0, 1], 2], x[2, 0] = 2.0, 2.0
         graph = GraphView(x, torch.tensor([[0, 1], [1, 0]]))
-        answers = learner.predict(Query(graph, torch.arange(3), learner.classes_))
-        print("new accounts:", ", ".join(names[str(int(answer))] for answer in answers))
+        predicted = learner.predict(Query(graph, torch.arange(3), learner.classes_))
+        print("new accounts:", ", ".join(names[str(int(kind))] for kind in predicted))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A learner of one's own beside those of the package: the mean of the features of each class.
+"""Your own learner: the mean of the features of each class.
 
-The same file serves the command line: ``hpn run digits --method own_learner:ClassMeans``.
+On the command line: ``hpn run digits --method own_learner:ClassMeans``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hpn.streams import Query, Step
 
 
 class ClassMeans(hpn.Learner):
-    """Answers with the class whose mean features are nearest.
+    """Predict the class whose mean features are nearest.
 
     Args:
         temperature: How fast probabilities fall with the distance.

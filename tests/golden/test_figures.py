@@ -1,7 +1,7 @@
 """Accuracies on real data, with the seeds or the first two of them that the documentation states.
 
 The tolerances are around the reference values, not around our own. For `probe` that proves little: its
-defaults were picked to reproduce them (docs/learners.md), so these tests guard against change, no more.
+defaults were picked to reproduce them (docs/explanation/learners.md), so these tests guard against change, no more.
 Splits of these data sets are fixed, so seeds only change initial weights and dropout.
 """
 
@@ -56,7 +56,7 @@ def test_finetune_forgets(
 
 @pytest.mark.parametrize("method", ["ewc", "lwf", "gem", "mas", "ergnn", "twp"])
 def test_rivals_are_no_weaker_than_the_papers(method: str, data_root: Path, tmp_path: Path) -> None:
-    """One backbone on one data set; docs/learners.md has all, from `hpn compare`."""
+    """One backbone on one data set; docs/explanation/learners.md has all, from `hpn compare`."""
     result = measure("cora", method, data_root, tmp_path)
     cell = published_cell("cora", method, "gcn")
     assert cell is not None

@@ -3,7 +3,7 @@
 No continual learning at all: each task has a classifier of its own, so nothing is forgotten and
 memory grows with the tasks. It is the floor under every method here. Its grids and normalisation were
 picked to reproduce reference accuracies on Cora, Citeseer and Actor with test nodes in view; the page
-docs/learners.md tells how. It is computed with scikit-learn on the CPU, whatever device is chosen.
+docs/explanation/learners.md states how. It is computed with scikit-learn on the CPU, whatever device is chosen.
 """
 
 from __future__ import annotations
