@@ -15,9 +15,9 @@ from benchmarks.figures import FIGURES, find_figure
 HEADS = ("figure", "what", "measured", "target", "")
 PAGE = """# Speed and memory
 
-This page is written by `python -m benchmarks --page docs/explanation/benchmarks.md`. `make bench` prints the table for
-your machine, and `python -m benchmarks NAME` a part of it (`--list` lists the names). Both sides of a ratio are measured
-in the same run, in turn, unless the notes below state otherwise.
+This page is written by `python -m benchmarks --page docs/explanation/benchmarks.md`. `make bench` prints the table
+for your machine, and `python -m benchmarks NAME` a part of it (`--list` lists the names). Both sides of a ratio are
+measured in the same run, in turn, unless the notes below state otherwise.
 
 Machine: {machine}; last changed on {day}.
 

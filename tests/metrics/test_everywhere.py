@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from hpn.metrics import METRICS, Measured, Metric, metric, metrics_table, summar
 from hpn.report import Run, render_page
 from hpn.report.comparison import comparison_csv, comparison_markdown
 from hpn.report.page import comparison_page
-
 
 
 @pytest.fixture
