@@ -7,8 +7,8 @@ were grouped into them. With the task given, each task has an extractor of its o
 with the same bits for ever. One model answers both ways.
 
 Departures from the paper: extractors are solved and not trained, banks of evidence take the place of a pool
-of extractors, prototypes are angles of a lattice, and the classifier adds up evidence. docs/explanation/network.md has the
-reasons.
+of extractors, prototypes are angles of a lattice, and the classifier adds up evidence.
+docs/explanation/network.md has the reasons.
 """
 
 from __future__ import annotations
