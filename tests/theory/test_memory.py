@@ -231,11 +231,11 @@ def test_whole_numbers_are_read_digit_by_digit(amount: int) -> None:
 
 def test_what_bounds_nothing_fits_into_64_bits_and_is_named() -> None:
     bound = MemoryBound(256, (0.01, 0.5, 1.0), num_extractors=22)
-    told = bound.to_json()
+    written = bound.to_json()
     assert bound.prototypes["atomic"] > NO_BOUND
-    assert told["prototypes"]["atomic"] == told["bytes"] == NO_BOUND < 2**63
-    assert told["prototypes"]["class"] == bound.prototypes["class"] == 512
-    assert describe_bound(told["prototypes"]["atomic"]) == describe_bound(10**30) == "no useful bound"
+    assert written["prototypes"]["atomic"] == written["bytes"] == NO_BOUND < 2**63
+    assert written["prototypes"]["class"] == bound.prototypes["class"] == 512
+    assert describe_bound(written["prototypes"]["atomic"]) == describe_bound(10**30) == "no useful bound"
     learner = HPN(preset="paper", dim=256, threshold_atomic=0.01)
     assert learner.prototype_bounds is not None
     assert learner.prototype_bounds["atomic"] == NO_BOUND

@@ -83,24 +83,11 @@ def test_a_dependent_column_leaves_exactly_nothing() -> None:
     assert any("dependent columns" in reason for reason in condition.reasons)
 
 
-def test_blocks_are_decomposed_once_and_wide_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes: list[tuple[int, ...]] = []
-    svd = np.linalg.svd
-
-    def note(matrix: np.ndarray, **options: bool) -> Any:
-        shapes.append(matrix.shape)
-        return svd(matrix, **options)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(np.linalg, "svd", note)
+def test_the_smallest_eigenvalue_is_that_of_the_worst_block() -> None:
     tall = torch.arange(12.0).reshape(4, 3) ** 2
-    assert smallest_eigenvalue([tall, tall[:2]]) == 0.0
-    assert shapes == []
-    once = smallest_eigenvalue([tall])
-    assert smallest_eigenvalue([tall, tall.clone(), tall]) == once > 0
-    assert shapes == [(4, 3)] * 2
-    other = smallest_eigenvalue([tall.reshape(6, 2)])
-    both = [tall, tall.reshape(6, 2)]
-    assert smallest_eigenvalue(both) == smallest_eigenvalue(both[::-1]) == min(once, other) < max(once, other)
+    assert smallest_eigenvalue([tall, tall[:2]]) == 0.0, "fewer rows than columns"
+    one, other = smallest_eigenvalue([tall]), smallest_eigenvalue([tall.reshape(6, 2)])
+    assert smallest_eigenvalue([tall, tall.reshape(6, 2)]) == min(one, other) < max(one, other)
 
 
 @pytest.mark.parametrize("blocks", [[], [torch.ones(3)], [torch.tensor([[math.nan]])]])
