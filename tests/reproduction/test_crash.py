@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-NUM_KILLS = 5
+NUM_KILLS = 3
 
 
 def write_graph(path: Path, num_nodes: int = 240) -> Path:
@@ -52,7 +52,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     for _ in range(NUM_KILLS):
         process = start(tmp_path / "killed", graph)
         try:
-            process.wait(timeout=draw.uniform(4.0, 14.0))
+            process.wait(timeout=draw.uniform(4.0, 10.0))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

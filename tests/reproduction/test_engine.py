@@ -142,7 +142,7 @@ class Stop(Watcher):
             raise KeyboardInterrupt
 
 
-def test_interrupted_it_goes_on_and_ends_with_the_same_pages(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+def test_interrupted_it_resumes_and_ends_with_the_same_pages(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
     quick(tmp_path / "once", LEVELS, graph_file)
     ran.clear()
     with pytest.raises(KeyboardInterrupt):
@@ -247,8 +247,8 @@ def test_a_row_that_the_page_lacks_is_added(tmp_path: Path, graph_file: Path) ->
         ({"only": "papre"}, "has the method or preset 'papre'; did you mean 'paper'\\? known: hpn, paper, ncm$"),
         ({"only": ""}, "has the method or preset ''; known: hpn, paper, ncm$"),
         ({"seeds": [0, 2]}, "comparison on my graph has seeds 0, 1 on its page, not 0, 2; --only needs the same"),
-        ({"names": ["comparison", "memory"]}, "memory on my graph is on no page yet; run it without --only first"),
-        ({"datasets": ["digits"]}, "comparison on digits is on no page yet; run it without --only first"),
+        ({"names": ["comparison", "memory"]}, "memory on my graph is not on a page yet; run it without --only first"),
+        ({"datasets": ["digits"]}, "comparison on digits is not on a page yet; run it without --only first"),
         ({"datasets": ["smaller/my graph.npz"]}, "has other nodes or tasks on its page; run it without --only"),
     ],
 )
@@ -360,7 +360,7 @@ def test_a_folder_for_the_pages_that_cannot_be_used(tmp_path: Path, graph_file: 
         quick(tmp_path, LEVELS, graph_file, out=tmp_path / "file" / "out")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / f"{LEVELS}.json").write_text('{"schema": 99}')
-    with pytest.raises(DataError, match="is not what this version writes"):
+    with pytest.raises(DataError, match="was not written by this version of hpn"):
         quick(tmp_path, LEVELS, graph_file)
     assert ran == []
 

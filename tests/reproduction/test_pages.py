@@ -15,7 +15,7 @@ from hpn.report.format import plain_markdown
 from hpn.reproduction import pages
 from hpn.reproduction.content import Content
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.reproduction.figures import Figure
+from hpn.reproduction.figures import PageFigure
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
 JUDGED = ["the paper", "Δ", "verdict"]
@@ -123,7 +123,7 @@ def test_hostile_names(experiment, make_content, make_section, hostile, render):
 def test_figures_never_share_a_name():
     files = {}
     for stem in ("a b", "a-b", "A|b", "../a b", "漢字"):
-        pages.add_figure(files, "x", Figure(stem, stem, "", ""))
+        pages.add_figure(files, "x", PageFigure(stem, stem, "", ""))
     assert [*files] == ["x-a-b.svg", "x-a-b-2.svg", "x-a-b-3.svg", "x-a-b-4.svg", "x-graph.svg"]
 
 

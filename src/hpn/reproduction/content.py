@@ -13,20 +13,9 @@ from pydantic import Field
 
 from hpn.errors import DataError
 from hpn.experiment.compare.result import CellCosts
+from hpn.experiment.run import result as results
 from hpn.experiment.run.folder import write_atomic
-from hpn.experiment.run.result import (
-    Counts,
-    Growth,
-    Number,
-    Part,
-    Rows,
-    RunResult,
-    StepResult,
-    View,
-    WithMetrics,
-    parse_result,
-    read_object,
-)
+from hpn.experiment.run.result import Part, Rows, RunResult, View
 from hpn.metrics import METRICS, Summary
 from hpn.report.format import plain
 from hpn.report.results import method_name
@@ -39,7 +28,7 @@ Label = Mapping[str, Any]
 
 
 class Separation(Part):
-    """How far classes are apart after a task, over seeds; see :class:`hpn.experiment.run.result.View`."""
+    """How well classes are separated after a task, over seeds; see :class:`hpn.experiment.run.result.View`."""
 
     after: int
     silhouette: Summary | None = None
@@ -48,7 +37,7 @@ class Separation(Part):
 
 
 class Again(Part):
-    """How a row was run that is of a later call than the others of its section."""
+    """How a row was run that a later call replaced."""
 
     command: str
     versions: dict[str, str]
@@ -56,16 +45,10 @@ class Again(Part):
 
 @dataclass(frozen=True)
 class Bounded:
-    """What cannot exceed a bound: prototypes of a level, or parameters.
-
-    Args:
-        name: The level, or ``parameters``.
-        values: After each task; prototypes are the most of any seed, parameters the mean.
-        bound: The most that any stream could lead to.
-    """
+    """Prototypes of a level, or parameters, and their bound."""
 
     name: str
-    values: Sequence[float]
+    values: Sequence[float]  # after each task: the most prototypes of any seed, or the mean number of parameters
     bound: int
 
     def share(self, value: float) -> Fraction:
@@ -73,26 +56,19 @@ class Bounded:
         return Fraction(value) / self.bound
 
 
-class CaseResult(WithMetrics):
-    """A case of an experiment on a data set.
-
-    Args:
-        label: What distinguishes it from the other cases of the experiment.
-        seconds: Per seed.
-        views: Those of the first seed.
-        error: Why there is no result.
-    """
+class CaseResult(results.WithMetrics):
+    """The results of a case of an experiment on a data set; ``seconds`` are per seed, ``views`` of the first seed."""
 
     label: Label = Field(alias="case")
     method: str
     backbone: str | None = None
     matrices: list[Rows] | None = None
-    parameters: Number | None = None
-    stored: Number | None = None
-    prototypes: Counts | None = None
+    parameters: results.Number | None = None
+    stored: results.Number | None = None
+    prototypes: results.Counts | None = None
     bounds: Mapping[str, int | None] | None = None
     parameter_bound: int | None = None
-    growth: list[Growth] | None = None
+    growth: list[results.Growth] | None = None
     params: dict[str, Any] | None = None
     seconds: CellCosts | None = None
     views: list[View] | None = None
@@ -104,16 +80,15 @@ class CaseResult(WithMetrics):
     @property
     def preset(self) -> str | None:
         """Its preset of HPN."""
-        found: str | None = self.label.get("preset")
-        return found
+        return self.label.get("preset")
 
     @property
     def name(self) -> str:
-        """What it is called on pages."""
+        """Its name on pages."""
         return case_name(self.label)
 
     def bounded(self) -> Iterator[Bounded]:
-        """What grows under a bound, as far as it is known after every task."""
+        """What has a bound, as far as it is known after every task."""
         growth = self.growth or []
         for level in LEVELS if growth else ():
             bound = (self.bounds or {}).get(level)
@@ -133,16 +108,7 @@ class CaseResult(WithMetrics):
 
 
 def case_name(label: Label) -> str:
-    """Name a case by what distinguishes it.
-
-    Example:
-        >>> case_name({"method": "ewc", "backbone": "gat", "preset": None})
-        'ewc · gat'
-        >>> case_name({"preset": "best"}), case_name({"preset": "paper", "levels": "AN"})
-        ('hpn (best)', 'AN (paper)')
-        >>> case_name({"alpha": 1.0, "beta": 0.001}), case_name({"num_extractors": 22, "dim": 2})
-        ('α = 1, β = 0.001', '22 extractors, dimension 2')
-    """
+    """Name a case by what distinguishes it: ``ewc · gat``, ``hpn (best)``, ``AN (paper)``, ``α = 1, β = 0.001``."""
     if "num_extractors" in label:
         noun = "extractor" if label["num_extractors"] == 1 else "extractors"
         return f"{label['num_extractors']} {noun}, dimension {label['dim']}"
@@ -155,19 +121,14 @@ def case_name(label: Label) -> str:
 
 
 class Section(Part):
-    """An experiment on one data set.
-
-    Args:
-        classes: Names of the classes.
-        is_paper_protocol: Whether data and tasks are the paper's, so that its numbers can be compared.
-    """
+    """The results of an experiment on one data set."""
 
     dataset: str
     nodes: int
     classes: dict[str, str]
     tasks: list[list[int]]
     seeds: list[int]
-    is_paper_protocol: bool
+    is_paper_protocol: bool  # whether data and tasks are the paper's, so that its numbers can be compared
     command: str
     versions: dict[str, str]
     cases: list[CaseResult]
@@ -179,7 +140,7 @@ class Section(Part):
 
     @property
     def commands(self) -> list[str]:
-        """The command that made the section, and those of rows that were run again."""
+        """The command of the section, and those of rows that were run again."""
         return list(dict.fromkeys([self.command, *(case.again.command for case in self.cases if case.again)]))
 
     def find(self, **wanted: Any) -> CaseResult | None:
@@ -198,7 +159,7 @@ class Section(Part):
             scenario="task",
             evaluate="oracle",
             edges="within",
-            steps=[StepResult(name=str(task).strip("[]"), classes=task) for task in self.tasks],
+            steps=[results.StepResult(name=str(task).strip("[]"), classes=task) for task in self.tasks],
             seeds=self.seeds,
             matrices=case.matrices or [],
             params={**(case.params or {}), **case.label},
@@ -216,12 +177,7 @@ class Content(Part):
     sections: list[Section]
 
     def add(self, sections: Sequence[Section], *, rows_only: bool = False) -> Content:
-        """Replace sections of the same data set and keep the others.
-
-        Args:
-            sections: What was run.
-            rows_only: Replace single rows, those of the same label, and keep the other rows of a section.
-        """
+        """Replace sections of the same data set, or only their rows of the same label, and keep the others."""
         kept = {section.dataset: section for section in self.sections}
         for section in sections:
             old = kept.get(section.dataset)
@@ -230,7 +186,7 @@ class Content(Part):
 
 
 def _with_rows(section: Section, rerun: Section) -> Section:
-    """A section with rows of a later call, each of which states how it was run."""
+    """A section with rows of a later call, each with the command that it was run with."""
     again = Again(command=rerun.command, versions=rerun.versions)
     cases = {_compact(case.label): case for case in section.cases}
     cases |= {_compact(case.label): case.model_copy(update={"again": again}) for case in rerun.cases}
@@ -238,7 +194,7 @@ def _with_rows(section: Section, rerun: Section) -> Section:
 
 
 def read_contents(folder: Path) -> dict[str, Content]:
-    """The results that earlier calls have left in a folder, by experiment.
+    """The results of earlier calls in a folder, by experiment.
 
     Raises:
         DataError: If a file cannot be read.
@@ -248,10 +204,10 @@ def read_contents(folder: Path) -> dict[str, Content]:
         file = folder / f"{name}.json"
         if not file.exists():
             continue
-        content = read_object(file)
+        content = results.read_object(file)
         if content.get("schema") != SCHEMA:
-            raise DataError(f"{file} is not what this version writes; move it away, or choose another --out")
-        found[name] = parse_result(Content, content, file)
+            raise DataError(f"{file} was not written by this version of hpn; move the file, or choose another --out")
+        found[name] = results.parse_result(Content, content, file)
     return found
 
 

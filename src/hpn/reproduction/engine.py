@@ -28,7 +28,7 @@ from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_c
 OUT = Path("docs/reproduction")
 DIGITS = 4
 
-_MEASURED = (*("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound"), *("growth", "params"))
+_MEASURED = ("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound", "growth", "params")
 
 
 def reproduce(
@@ -46,11 +46,10 @@ def reproduce(
     fresh: bool = False,
     watcher: Watcher | None = None,
 ) -> dict[str, Any]:
-    """Run experiments of the paper and write a page about each, the paper's numbers beside ours.
+    """Run experiments of the paper and write a page about each, with the paper's numbers next to ours.
 
-    No configuration runs twice, even if several experiments need it, or an earlier call, a comparison or a
-    run has its result. The same call again resumes an interrupted one. Data sets that an earlier call put
-    on a page stay there.
+    No configuration runs twice, even if several experiments need it, or an earlier call, a comparison or a run has its
+    result. The same call again resumes an interrupted one. Data sets of earlier calls stay on their pages.
 
     Args:
         names: Experiments, or ``all``; the names are in :data:`EXPERIMENTS`.
@@ -126,21 +125,13 @@ def reproduce(
 
 @dataclass(frozen=True)
 class PlannedSection:
-    """An experiment on one data set: its cases, each with the run that has its numbers.
-
-    Args:
-        experiment: The experiment.
-        dataset: Name or path.
-        graph: Its graph.
-        cases: All cases of the experiment, or those of one method or preset.
-        only: That method or preset.
-    """
+    """An experiment on one data set: its cases, each with the run that has its numbers."""
 
     experiment: Experiment
-    dataset: str
+    dataset: str  # name or path
     graph: Graph
     cases: Sequence[tuple[Case, CellRun]]
-    only: str | None = None
+    only: str | None = None  # the method or preset that the cases are limited to
 
     def head(self) -> Section:
         """The section before anything has run."""
@@ -160,20 +151,14 @@ class PlannedSection:
         )
 
     def measure(self) -> Section:
-        """The section with what its runs measured."""
+        """The section with the results of its runs."""
         cases = [_measure_case(case, run, self.dataset) for case, run in self.cases]
         return self.head().model_copy(update={"cases": cases})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What has to be run.
-
-    Args:
-        sections: The experiments, data set by data set.
-        cells: The runs, each once.
-        absent: Data sets, by experiment, that are not on disk and were not named.
-    """
+    """The sections of all experiments, their runs, each once, and data sets by experiment that are not on disk."""
 
     sections: Sequence[PlannedSection]
     cells: Sequence[CellRun]
@@ -196,11 +181,11 @@ def make_plan(
         ConfigError: If a setting cannot be used, or no case has the method or preset ``only``.
         DataError: If data that was named cannot be loaded.
     """
-    bases: dict[str, tuple[RunConfig, Graph]] = {}
-    cells: dict[Path, CellRun] = {}
-    sections: list[PlannedSection] = []
-    absent: dict[str, list[str]] = {}
-    words: dict[str, None] = {}
+    bases = dict[str, tuple[RunConfig, Graph]]()
+    cells = dict[Path, CellRun]()
+    sections = list[PlannedSection]()
+    absent = dict[str, list[str]]()
+    words = dict[str, None]()
     for experiment in experiments:
         wanted = list(dict.fromkeys(datasets)) if datasets else _on_disk(experiment, data_root)
         if not datasets:
@@ -236,18 +221,14 @@ def _on_disk(experiment: Experiment, data_root: Path | None) -> list[str]:
 
 
 def _check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
-    """Check that the rows of these sections can replace rows that earlier calls have left.
-
-    Raises:
-        ConfigError: If a page has no such section, or one with other seeds, nodes or tasks.
-    """
+    """Check that the pages have sections with the same seeds, nodes and tasks, whose rows these can replace."""
     for planned in sections:
         name, head = planned.experiment.name, planned.head()
         place = f"{name} on {head.dataset}"
         kept = contents[name].sections if name in contents else []
         section = next((section for section in kept if section.dataset == head.dataset), None)
         if section is None:
-            raise ConfigError(f"{place} is on no page yet; run it without --only first")
+            raise ConfigError(f"{place} is not on a page yet; run it without --only first")
         if section.seeds != head.seeds:
             there, here = (", ".join(map(str, seeds)) for seeds in (section.seeds, head.seeds))
             raise ConfigError(f"{place} has seeds {there} on its page, not {here}; --only needs the same")
@@ -261,7 +242,7 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
         views = parse_result(Views, read_object(run.folder / VIEWS), run.folder / VIEWS).views
     seconds = result.seconds if result is not None else None
     content = {} if result is None else result.to_json()
-    # A path means nothing to readers elsewhere; the name of the file does.
+    # The page shows the name of a file, not its path on this machine.
     command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
     record = {
         "case": dict(case.label),
@@ -278,7 +259,7 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
 
 
 def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
-    """How far classes are apart after each task, over seeds."""
+    """How well classes are separated after each task, over seeds."""
     names = ("silhouette", "neighbors", "neighbors_within")
     return [
         Separation(after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names})
@@ -295,7 +276,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
-    """How many cells are within two standard deviations of the paper's, better and worse."""
+    """How many numbers are within two standard deviations of the paper's, better and worse."""
     judged = [cell for cells in judge_all(contents).values() for cell in cells]
     groups = {"all cells": judged}
     for preset in ("paper", "best"):

@@ -31,11 +31,7 @@ class Entry(BaseModel):
 
 
 def read_yaml(path: Path, kind: type[Kind]) -> Kind:
-    """Read and check a YAML file.
-
-    Args:
-        path: The file.
-        kind: What it must hold.
+    """Read a YAML file and check that it holds the given type.
 
     Raises:
         ConfigError: If it is not YAML, or holds something else; names the first wrong entry.
@@ -51,11 +47,7 @@ def read_yaml(path: Path, kind: type[Kind]) -> Kind:
 
 
 def check_name(name: str, known: Iterable[str], what: str) -> str:
-    """Return a name that is known.
-
-    Raises:
-        ValueError: If it is not; names the nearest.
-    """
+    """Return a name if it is known; otherwise the ``ValueError`` names the nearest."""
     names = list(known)
     if name not in names:
         raise ValueError(f"unknown {what} {name!r}; {nearest(name, names)}known: {', '.join(names)}")
@@ -64,19 +56,12 @@ def check_name(name: str, known: Iterable[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """One run of an experiment, over its seeds.
+    """One run of an experiment, over its seeds."""
 
-    Args:
-        label: What distinguishes it from the other cases of the experiment.
-        cell: Method and backbone.
-        settings: Hyper-parameters that differ from the defaults.
-        views: Whether the test nodes are drawn after each task.
-    """
-
-    label: Mapping[str, Any]
+    label: Mapping[str, Any]  # what distinguishes it from the other cases of the experiment
     cell: Cell
-    settings: Mapping[str, Any]
-    views: bool = False
+    settings: Mapping[str, Any]  # hyper-parameters that differ from the defaults
+    views: bool = False  # whether the test nodes are drawn after each task
 
     def __str__(self) -> str:
         rest = {key: value for key, value in self.label.items() if key not in {"method", "backbone"} and value}
@@ -126,21 +111,7 @@ class Show(Entry):
 
 
 class Experiment(Entry):
-    """A table or figure of the paper.
-
-    Args:
-        title: Heading of its page.
-        paper: Where it is in the paper.
-        about: What it shows, in one sentence.
-        datasets: Data sets that it runs on by default.
-        groups: What is run on a graph.
-        remarks: Paragraphs that explain the page.
-        shows: The parts of each section of the page.
-        overview: A part below all sections.
-        views: Whether the test nodes are drawn after each task.
-        published: The published table that its numbers are compared with.
-        unjudged: The sentence for a page on which no number can be compared.
-    """
+    """A table or figure of the paper; ``experiments.yaml`` explains the fields."""
 
     title: str
     paper: str
@@ -191,10 +162,6 @@ def choose_experiments(names: Iterable[str]) -> list[Experiment]:
 
     Raises:
         ConfigError: If a name is unknown, or none is given.
-
-    Example:
-        >>> [experiment.name for experiment in choose_experiments(["memory", "comparison"])]
-        ['comparison', 'memory']
     """
     wanted = set(names)
     if not wanted:

@@ -1,4 +1,7 @@
-"""Figures of the pages, from the results of an experiment on a data set, by the charts of the report."""
+"""Figures of the pages, drawn by the charts of the report from the results of an experiment on a data set.
+
+``hpn.reproduction.pages.render_page(content).figures`` has the Altair chart of each SVG file of a page.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,8 @@ import altair as alt
 
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import METRICS, Summary
-from hpn.report.figures import (
-    Interval,
-    comparison_chart,
-    grid_chart,
-    growth_chart,
-    matrix_chart,
-    metric_curve,
-    sweep_chart,
-    view_chart,
-)
+from hpn.report import figures as charts
+from hpn.report.figures import Interval
 from hpn.report.format import bound_text, count, decimal, spread
 from hpn.report.results import Group
 from hpn.report.studies import Study
@@ -30,23 +25,16 @@ _DRAWN = ("small", "paper", "best")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure of a page.
+class PageFigure:
+    """A figure of a page."""
 
-    Args:
-        stem: What distinguishes its file name from the other figures of the page.
-        chart: The figure.
-        title: Its title, which is also the text in its place.
-        caption: The numbers to read from it, as a sentence.
-    """
-
-    stem: str
+    stem: str  # what distinguishes its file name from the other figures of the page
     chart: alt.TopLevelMixin
-    title: str
-    caption: str
+    title: str  # also the alternative text
+    caption: str  # the numbers to read from it, as a sentence
 
 
-def intervals(experiment: str, section: Section) -> Iterator[Figure]:
+def intervals(experiment: str, section: Section) -> Iterator[PageFigure]:
     """AM of every case, the paper's below ours."""
     rows = []
     for case in section.cases:
@@ -61,42 +49,42 @@ def intervals(experiment: str, section: Section) -> Iterator[Figure]:
     what = "method" if "method" in section.cases[0].label else "configuration"
     title = f"AM of every {what} on {section.dataset}"
     about = "mean ± standard deviation over seeds" + "; hollow: the paper" * bool(paper_words)
-    chart = comparison_chart(rows, title=title, about=about, x_title="AM, %")
+    chart = charts.comparison_chart(rows, title=title, about=about, x_title="AM, %")
     caption = f"{_extremes((row.label, row.ours) for row in rows)}.{paper_words}"
-    yield Figure(section.dataset, chart, title, caption)
+    yield PageFigure(section.dataset, chart, title, caption)
 
 
-def matrix(section: Section, case: CaseResult) -> Figure:
+def matrix(section: Section, case: CaseResult) -> PageFigure:
     """The accuracy matrix of a case."""
     title = f"Accuracy matrix, {case.name} on {section.dataset}"
     kept = f"; ARS {spread(ars)} at the end" if (ars := case.metrics.get("ars")) else ""
-    chart = matrix_chart(section.result(case), title=title)
+    chart = charts.matrix_chart(section.result(case), title=title)
     caption = f"The mean over seeds, one row per moment after a task{kept}."
-    return Figure(f"{section.dataset}-{case.name}", chart, title, caption)
+    return PageFigure(f"{section.dataset}-{case.name}", chart, title, caption)
 
 
-def dynamics(_experiment: str, section: Section) -> Iterator[Figure]:
+def dynamics(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """ARS after each task, one line per case."""
     group = Group.of([section.result(c) for c in section.measured], [c.name for c in section.measured])
     title = f"ARS after each task on {section.dataset}"
-    for chart in metric_curve(group, METRICS["ars"], title=title) if group.runs else ():
+    for chart in charts.metric_curve(group, METRICS["ars"], title=title) if group.runs else ():
         curves = [result.curve(METRICS["ars"]) for result in group.results]
         ends = [f"{name} {spread(curve[-1])} %" for name, curve in zip(group.labels, curves, strict=True)]
-        yield Figure(section.dataset, chart, title, f"After the last task: {', '.join(ends)}.")
+        yield PageFigure(section.dataset, chart, title, f"After the last task: {', '.join(ends)}.")
 
 
-def extractors(_experiment: str, section: Section) -> Iterator[Figure]:
+def extractors(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """AM and FM over the number of extractors and the dimension."""
     titles = {"num_extractors": "extractors", "dim": "dimension"}
     for metric in _SWEPT:
         title = f"{METRICS[metric].label} by extractors and dimension on {section.dataset}"
         runs = [section.result(case) for case in section.measured]
-        chart = grid_chart(runs, [*titles], METRICS[metric], title=title, titles=titles)
+        chart = charts.grid_chart(runs, [*titles], METRICS[metric], title=title, titles=titles)
         ends = _extremes((case.name, case.metrics.get(metric)) for case in section.measured)
-        yield Figure(f"{section.dataset}-{metric}", chart, title, f"{ends}.")
+        yield PageFigure(f"{section.dataset}-{metric}", chart, title, f"{ends}.")
 
 
-def thresholds(_experiment: str, section: Section) -> Iterator[Figure]:
+def thresholds(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """AM, FM and atomic prototypes over the threshold."""
     dataset = section.dataset
     runs = [section.result(case) for case in section.measured]
@@ -105,12 +93,12 @@ def thresholds(_experiment: str, section: Section) -> Iterator[Figure]:
     known = [value for case in section.measured if (value := (case.prototypes or {}).get("atomic"))]
     title = f"Atomic prototypes over the threshold t_A on {dataset}"
     study = Study(dataset, ("threshold_atomic",), [("", runs)])
-    chart = sweep_chart(study, None, title=title, x_title="threshold t_A")
+    chart = charts.sweep_chart(study, None, title=title, x_title="threshold t_A")
     ends = f"From {count(max(known))} to {count(min(known))}." if known else "No values."
-    yield Figure(f"{dataset}-prototypes", chart, title, ends)
+    yield PageFigure(f"{dataset}-prototypes", chart, title, ends)
 
 
-def weights(sections: Sequence[Section]) -> Iterator[Figure]:
+def weights(sections: Sequence[Section]) -> Iterator[PageFigure]:
     """AM and FM over each weight while the other is 1, one line per data set."""
     for swept, fixed, symbol, other in (("beta", "alpha", "β", "α"), ("alpha", "beta", "α", "β")):
         lines = {
@@ -123,16 +111,16 @@ def weights(sections: Sequence[Section]) -> Iterator[Figure]:
             yield _metric_over(lines, swept, metric, f"{symbol}, with {other} = 1", swept)
 
 
-def _metric_over(lines: dict[str, list[RunResult]], name: str, metric: str, x_title: str, stem: str) -> Figure:
+def _metric_over(lines: dict[str, list[RunResult]], name: str, metric: str, x_title: str, stem: str) -> PageFigure:
     known = METRICS[metric]
     title = f"{known.label} over {x_title}" + (f" on {next(iter(lines))}" if len(lines) == 1 else "")
     study = Study("hpn", (name,), list(lines.items()))
-    chart = sweep_chart(study, known, title=title, x_title=x_title)
+    chart = charts.sweep_chart(study, known, title=title, x_title=x_title)
     caption = "; ".join(_range(label, [run.metrics.get(metric) for run in runs]) for label, runs in lines.items())
-    return Figure(f"{stem}-{metric}", chart, title, f"{caption}.")
+    return PageFigure(f"{stem}-{metric}", chart, title, f"{caption}.")
 
 
-def growth(_experiment: str, section: Section) -> Iterator[Figure]:
+def growth(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """Prototypes of each level and all parameters, task by task, of the smallest HPN that there is."""
     hpns = {case.preset: case for case in section.measured if case.growth}
     chosen = next((hpns[preset] for preset in _DRAWN if preset in hpns), None)
@@ -145,7 +133,7 @@ def growth(_experiment: str, section: Section) -> Iterator[Figure]:
         if not parts or chosen is None:
             continue
         title = f"{kind.capitalize()} of {chosen.name} on {section.dataset}"
-        chart = growth_chart(
+        chart = charts.growth_chart(
             {part.name: part.values for part in parts},
             {part.name: part.bound for part in parts},
             title=title,
@@ -153,10 +141,10 @@ def growth(_experiment: str, section: Section) -> Iterator[Figure]:
             y_title=kind,
         )
         ends = ", ".join(f"{part.name} {count(part.values[-1])} of at most {bound_text(part.bound)}" for part in parts)
-        yield Figure(f"{section.dataset}-{kind}", chart, title, f"With their bounds; at the end {ends}.")
+        yield PageFigure(f"{section.dataset}-{kind}", chart, title, f"With their bounds; at the end {ends}.")
 
 
-def views(_experiment: str, section: Section) -> Iterator[Figure]:
+def views(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """t-SNE of the test nodes after each task, one figure per preset."""
     labels = {int(key): str(name) for key, name in section.classes.items()}
     for case in (case for case in section.measured if case.views):
@@ -167,8 +155,8 @@ def views(_experiment: str, section: Section) -> Iterator[Figure]:
         if case.separation:
             apart = spread(case.separation[-1].silhouette, 2)
             caption += f"; over all seeds the silhouette of the classes is {apart} after the last"
-        chart = view_chart(found, labels, title=title, about=about)
-        yield Figure(f"{section.dataset}-{case.preset}", chart, title, f"{caption}.")
+        chart = charts.view_chart(found, labels, title=title, about=about)
+        yield PageFigure(f"{section.dataset}-{case.preset}", chart, title, f"{caption}.")
 
 
 def _range(label: str, values: Iterable[Summary | None]) -> str:
@@ -188,7 +176,7 @@ def _extremes(values: Iterable[tuple[str, Summary | None]]) -> str:
     return f"The highest is {high[0]} with {spread(high[1])}, the lowest {low[0]} with {spread(low[1])}"
 
 
-FIGURES: dict[str, Callable[[str, Section], Iterator[Figure]]] = {
+FIGURES: dict[str, Callable[[str, Section], Iterator[PageFigure]]] = {
     found.__name__: found for found in (intervals, dynamics, extractors, thresholds, growth, views)
 }
-OVERVIEWS: dict[str, Callable[[Sequence[Section]], Iterator[Figure]]] = {"weights": weights}
+OVERVIEWS: dict[str, Callable[[Sequence[Section]], Iterator[PageFigure]]] = {"weights": weights}

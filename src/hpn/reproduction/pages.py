@@ -1,4 +1,4 @@
-"""The pages: tables as data, rendered by ``templates/*.md.j2``; the same JSON gives the same page."""
+"""The pages: tables as data, rendered by ``templates/*.md.j2``. The same JSON always gives the same page."""
 
 from __future__ import annotations
 
@@ -9,32 +9,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from html import escape
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
 from typing import Any
 
 import altair as alt
 import jinja2
+from altair.utils.schemapi import debug_mode
 
 from hpn.experiment.published import Spread, published_memory, published_parameters
 from hpn.learners import LEARNERS
 from hpn.metrics import METRICS, Summary
 from hpn.report.comparison import PARAMETERS_REMARK
-from hpn.report.format import (
-    MISSING,
-    bound_text,
-    count,
-    decimal,
-    metric_text,
-    plain,
-    plain_markdown,
-    plural,
-    quantity,
-    spread,
-)
+from hpn.report.format import MISSING, bound_text, count, decimal, metric_text, plain, plural, quantity, spread
+from hpn.report.format import plain_markdown as _safe
 from hpn.report.results import best_value
 from hpn.reproduction.content import CaseResult, Content, Section, Separation, case_name
 from hpn.reproduction.experiments import EXPERIMENTS, Show
-from hpn.reproduction.figures import FIGURES, OVERVIEWS, Figure, matrix
+from hpn.reproduction.figures import FIGURES, OVERVIEWS, PageFigure, matrix
 from hpn.reproduction.rules import difference, standard_error
 from hpn.reproduction.verdicts import (
     Judged,
@@ -62,22 +53,16 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class Page:
-    """A page and its figures.
+    """A page and its figures."""
 
-    Args:
-        name: File name without its suffix.
-        markdown: The text; it links figures by file name.
-        figures: Charts by file name.
-    """
-
-    name: str
+    name: str  # of its file, without the suffix
     markdown: str
-    figures: dict[str, alt.TopLevelMixin]
+    figures: dict[str, alt.TopLevelMixin]  # the chart of each SVG file that the text links
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a section: a table, a figure, or a heading, each with text below it, all in Markdown."""
+    """A part of a section, all in Markdown: a table, a figure or a heading, with text below it."""
 
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
@@ -89,20 +74,13 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table of cases.
+class CaseColumns:
+    """Neighbouring columns of a table of cases: their headings, and their texts for a case."""
 
-    Args:
-        head: Its heading.
-        cell: Its text for a case.
-        is_measured: Whether a case that failed has none.
-        align: ``l`` for texts, ``r`` for numbers.
-    """
-
-    head: str
-    cell: Callable[[CaseResult], str]
-    is_measured: bool = True
-    align: str = "r"
+    heads: Sequence[str]
+    cells: Callable[[CaseResult], Sequence[str]]
+    is_measured: bool = True  # whether they are empty for a case that failed
+    align: str = "r"  # "l" for text
 
 
 @dataclass
@@ -141,67 +119,72 @@ class SectionView:
             else:
                 yield from TABLES[str(show.table)](self)
 
-    def figure(self, figure: Figure) -> Block:
-        """A figure, which is kept under a file name of its own."""
-        return Block(
-            file=add_figure(self.figures, self.experiment, figure), alt=figure.title, text=_safe(figure.caption)
-        )
+    def figure(self, figure: PageFigure) -> Block:
+        """A figure, which gets a file name of its own."""
+        file = add_figure(self.figures, self.experiment, figure)
+        return Block(file=file, alt=figure.title, text=_safe(figure.caption))
 
     def cases(self, show: Show) -> Block:
         """A table with one row per case, cases of one method next to each other."""
-        columns = [column for spec in show.columns for column in self.columns(spec, show)]
-        first = next(at for at, column in enumerate(columns) if column.is_measured)
+        columns = [self.columns(spec, show) for spec in show.columns]
+        first = sum(len(column.heads) for column in takewhile(lambda column: not column.is_measured, columns))
         methods = [case.method for case in self.section.cases]
         rows = []
         for case in sorted(self.section.cases, key=lambda case: methods.index(case.method)):
-            row = [MISSING if case.error and column.is_measured else column.cell(case) for column in columns]
+            parts = [
+                [MISSING] * len(column.heads) if case.error and column.is_measured else column.cells(case)
+                for column in columns
+            ]
+            row = list(chain.from_iterable(parts))
             if case.error:
                 row[first] = failure(case)
             rows.append(row)
-        return Block([column.head for column in columns], rows, "".join(column.align for column in columns))
+        heads = [head for column in columns for head in column.heads]
+        return Block(heads, rows, "".join(column.align * len(column.heads) for column in columns))
 
-    def columns(self, spec: str, show: Show) -> list[Column]:
+    def columns(self, spec: str, show: Show) -> CaseColumns:
         """The columns that a word of ``experiments.yaml`` stands for."""
-        head = _safe(show.heads.get(spec, _HEADS.get(spec, spec)))
+        heads = [_safe(show.heads.get(spec, _HEADS.get(spec, spec)))]
         if spec == "case":
-            return [Column(head, lambda case: _safe(case.name), is_measured=False, align="l")]
+            return CaseColumns(heads, lambda case: [_safe(case.name)], is_measured=False, align="l")
         if spec in METRICS:
             metric, best = METRICS[spec], self.best(spec) if show.bold == spec else {}
-            head = show.heads.get(spec, metric_head(spec))
-            return [Column(head, lambda case: best.get(case.name) or metric_text(metric, case.metrics.get(spec)))]
-        if spec.removesuffix(" paper") in METRICS:
-            return self.paper_columns(spec.removesuffix(" paper"))
+            return CaseColumns(
+                [show.heads.get(spec, f"{metric.label} ({metric.unit})")],
+                lambda case: [best.get(case.name) or metric_text(metric, case.metrics.get(spec))],
+            )
+        if (name := spec.removesuffix(" paper")) in METRICS:
+            return CaseColumns(
+                _PAPER_HEADS if self.has_paper(name) else (),
+                lambda case: (
+                    [metric_text(METRICS[name], self.paper(case, name)), *verdict_texts(self.find(case, name))]
+                    if self.has_paper(name)
+                    else []
+                ),
+                is_measured=False,
+            )
         if spec == "ars curve":
-            num_tasks = len(self.section.tasks)
+            num_tasks, ars = len(self.section.tasks), METRICS["ars"]
             shown = [task for task in sorted({2, num_tasks // 2 + 1, num_tasks}) if 2 <= task <= num_tasks]
-            return [Column(f"ARS after task {task} (%)", self.curve_cell(task)) for task in shown]
+            return CaseColumns(
+                [f"ARS after task {task} (%)" for task in shown],
+                lambda case: [spread(self.section.result(case).curve(ars)[task - 1]) for task in shown],
+            )
         if spec == "prototypes":
-            return [Column(level, _prototypes(level)) for level in LEVELS]
+            return CaseColumns(LEVELS, lambda case: [count((case.prototypes or {}).get(level)) for level in LEVELS])
         if spec == "seconds":
-            return [
-                Column(head, lambda case: quantity(case.seconds.fit + case.seconds.predict if case.seconds else None))
-            ]
+            return CaseColumns(
+                heads, lambda case: [quantity(case.seconds.fit + case.seconds.predict if case.seconds else None)]
+            )
         if spec == "paper parameters":
             found = published_parameters
-            return [Column(head, lambda case: count(found(case.method, case.backbone)), is_measured=False)]
+            return CaseColumns(heads, lambda case: [count(found(case.method, case.backbone))], is_measured=False)
         if spec in {"parameters", "stored"}:
-            return [Column(head, lambda case: count(getattr(case, spec)))]
-        align = "l" if isinstance(self.section.cases[0].label[spec], str) else "r"
-        return [Column(head, lambda case: _setting(case.label[spec]), is_measured=False, align=align)]
-
-    def paper_columns(self, metric: str) -> list[Column]:
-        """The paper's number, the difference and the verdict, if the paper has this metric at all."""
-        cells: list[Callable[[CaseResult], str]] = [
-            lambda case: metric_text(METRICS[metric], self.paper(case, metric)),
-            lambda case: verdict_texts(self.find(case, metric))[0],
-            lambda case: verdict_texts(self.find(case, metric))[1],
-        ]
-        pairs = zip(_PAPER_HEADS, cells, strict=True) if self.has_paper(metric) else ()
-        return [Column(head, cell, is_measured=False) for head, cell in pairs]
-
-    def curve_cell(self, task: int) -> Callable[[CaseResult], str]:
-        """The ARS of a case after a task."""
-        return lambda case: spread(self.section.result(case).curve(METRICS["ars"])[task - 1])
+            return CaseColumns(heads, lambda case: [count(getattr(case, spec))])
+        is_text = isinstance(self.section.cases[0].label[spec], str)
+        write: Callable[[Any], str] = _safe if is_text else plain
+        align = "l" if is_text else "r"
+        return CaseColumns(heads, lambda case: [write(case.label[spec])], is_measured=False, align=align)
 
     def best(self, metric: str) -> dict[str, str]:
         """The best value of the methods that do not see earlier tasks again, in bold, by case."""
@@ -257,12 +240,7 @@ def steps_blocks(view: SectionView) -> Iterator[Block]:
 
 
 def ablation_steps(confs: Sequence[str]) -> list[tuple[str, str]]:
-    """Levels are added one after the other; losses to the first alone, and to each other.
-
-    Example:
-        >>> ablation_steps(["A", "AN", "ANC"])
-        [('A', 'AN'), ('AN', 'ANC'), ('A', 'ANC')]
-    """
+    """Pairs to compare: levels are added one after the other; losses to the first alone, and to each other."""
     if not any("+" in conf for conf in confs):
         return list(pairwise(confs)) + ([(confs[0], confs[-1])] if len(confs) > 2 else [])
     terms = {conf: set(conf.split("+")) for conf in confs}
@@ -277,7 +255,7 @@ def paired_difference(before: Summary | None, after: Summary | None) -> str:
 
 
 def bounds_blocks(view: SectionView) -> Iterator[Block]:
-    """What each kind of HPN came to under its bounds, and the largest share that was reached."""
+    """The prototypes and parameters of each kind of HPN with their bounds, and the largest share that was reached."""
     found = [(case, part) for case in view.section.measured for part in case.bounded()]
     if not found:
         return
@@ -301,18 +279,13 @@ def bounds_blocks(view: SectionView) -> Iterator[Block]:
 
 
 def percent(share: Fraction) -> str:
-    """A share in per cent, with two digits where it is small.
-
-    Example:
-        >>> percent(Fraction(1, 3)), percent(Fraction(1, 40)), percent(Fraction(1, 10**400))
-        ('33.3', '2.50', 'under 0.01')
-    """
+    """A share in percent, with two digits where it is small."""
     value = float(100 * share)
     return "under 0.01" if 0 < share < Fraction(1, 10_000) else decimal(value, 1 if value >= 10 else 2)
 
 
 def separation_blocks(view: SectionView) -> Iterator[Block]:
-    """How far the classes are apart after each task, and the cases that failed."""
+    """How well the classes are separated after each task, and the cases that failed."""
     shown = [(case, case.separation) for case in view.section.measured if case.separation]
     heads, rows = ["after task"], []
     for case, _ in shown:
@@ -338,16 +311,6 @@ def failure(case: CaseResult) -> str:
     return f"failed: {_safe(case.error)}"
 
 
-def metric_head(metric: str) -> str:
-    """A metric with its unit, as the head of a column.
-
-    Example:
-        >>> metric_head("am"), metric_head("fm")
-        ('AM (%)', 'FM (points)')
-    """
-    return f"{METRICS[metric].label} ({METRICS[metric].unit})"
-
-
 def metric_name(metric: str) -> str:
     """The label of a metric; entries of a matrix are their own."""
     return METRICS[metric].label if metric in METRICS else metric
@@ -369,20 +332,8 @@ def judged_texts(one: Judged) -> list[str]:
     return [spread(one.ours, signed=signed), paper + deviation, *verdict_texts(one)]
 
 
-def _safe(value: object) -> str:
-    return plain_markdown(value)
-
-
-def _setting(value: Any) -> str:
-    return _safe(value) if isinstance(value, str) else plain(value)
-
-
-def _prototypes(level: str) -> Callable[[CaseResult], str]:
-    return lambda case: count((case.prototypes or {}).get(level))
-
-
-def add_figure(files: dict[str, alt.TopLevelMixin], page: str, figure: Figure) -> str:
-    """Keep a figure under a file name that no other has; returns the name."""
+def add_figure(files: dict[str, alt.TopLevelMixin], page: str, figure: PageFigure) -> str:
+    """Add a figure under a file name that no other has; returns the name."""
     own = re.sub(r"[^a-z0-9._-]+", "-", figure.stem.lower()).strip("-.") or "graph"
     file, number = f"{page}-{own}.svg", 1
     while file in files:
@@ -393,15 +344,19 @@ def add_figure(files: dict[str, alt.TopLevelMixin], page: str, figure: Figure) -
 
 
 def render_page(content: Content) -> Page:
-    """Make the page of an experiment from its JSON."""
+    """Make the page of an experiment from its JSON.
+
+    ``render_page(content).figures`` has the Altair chart of each SVG file of the page, by file name.
+    """
     name, figures = content.experiment, dict[str, alt.TopLevelMixin]()
     experiment = EXPERIMENTS[name]
     views = [SectionView(name, section, figures) for section in content.sections]
-    sections = [(view.section, list(view.blocks())) for view in views]
     overview: list[Block] = []
-    if experiment.overview and views:
-        drawn = OVERVIEWS[str(experiment.overview.figures)](content.sections)
-        overview = [views[0].figure(figure) for figure in drawn]
+    with debug_mode(False):  # definitions of charts are validated by the tests, not in every page
+        sections = [(view.section, list(view.blocks())) for view in views]
+        if experiment.overview and views:
+            drawn = OVERVIEWS[str(experiment.overview.figures)](content.sections)
+            overview = [views[0].figure(figure) for figure in drawn]
     judged = [one for view in views for one in view.judged]
     values = {"memory": published_memory(), "parameters_remark": PARAMETERS_REMARK}
     markdown = _render(
@@ -458,7 +413,7 @@ def _settings(section: Section) -> str:
 
 
 def render_summary(pages: Mapping[str, Content]) -> Page:
-    """Make the page over all experiments from the JSON of those that were run."""
+    """Make the page about all experiments from the JSON of those that were run."""
     judged = judge_all(pages)
     cells = [one for found in judged.values() for one in found]
     of_hpn = [one for one in cells if is_hpn(one) and one.verdict != "within"]
@@ -548,41 +503,26 @@ def _command(pages: Mapping[str, Content]) -> str:
 
 
 def verdict_words(verdict: str) -> str:
-    """A verdict on a claim, in italics.
-
-    Example:
-        >>> verdict_words("holds"), verdict_words("holds on some")
-        ('*holds*', '*holds on some data sets*')
-    """
+    """A verdict on a claim, in italics."""
     return f"*{verdict} data sets*" if verdict == "holds on some" else f"*{verdict}*"
 
 
 def prose(text: str, indent: str = "") -> str:
-    """Wrap a paragraph so that no line starts like a list, a heading or a quotation.
-
-    Example:
-        >>> prose("word " * 23 + "even - 1").splitlines()[1]
-        'even - 1'
-    """
+    """Wrap a paragraph so that no line starts like a list, a heading or a quotation."""
     joined = re.sub(r" (?=(?:[-+*=#>]+|\\[*>]|\d+[.)])(?:\s|$))", "\0", " ".join(text.split()))
     lines = textwrap.wrap(joined, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\0", " ")
 
 
 def code(lines: Iterable[str]) -> str:
-    """Lines as they are, fenced so that none of them can end it."""
+    """A code block, with a fence that none of its lines can close."""
     text = "\n".join(lines)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", text))])
     return f"{fence}\n{text}\n{fence}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    Example:
-        >>> listed(["cora"]), listed(["cora", "actor", "digits"])
-        ('cora', 'cora, actor and digits')
-    """
+    """Names in a sentence."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -608,7 +548,7 @@ def _environment() -> jinja2.Environment:
         autoescape=False,  # noqa: S701  (Markdown; names from data go through plain_markdown)
     )
     environment.filters |= {
-        **{"md": plain_markdown, "esc": escape, "prose": prose, "bullet": bullet, "code": code},
+        **{"md": _safe, "esc": escape, "prose": prose, "bullet": bullet, "code": code},
         **{"listed": listed, "plural": plural, "verdict": verdict_words, "rules": _rules},
     }
     return environment

@@ -1,8 +1,8 @@
 """The rules of ``claims.yaml``: what the results on a data set mean for a claim of the paper.
 
-A rule takes a section and the arguments of the claim. It returns ``None`` if the results lack the numbers.
-Cases of a section were run with the same seeds, so two of them are compared seed by seed: a difference is
-the mean of the differences of the pairs, and its standard error theirs.
+A rule takes a section and the arguments of the claim. It returns ``None`` if the results lack the numbers. The cases of
+a section were run with the same seeds, so two of them are compared seed by seed: a difference is the mean of the
+differences of the pairs, and its standard error is theirs.
 """
 
 from __future__ import annotations
@@ -22,51 +22,30 @@ Outcome = Literal["holds", "does not hold", "not tested here"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What the results on a data set mean for a claim.
+    """What the results on a data set mean for a claim, and the numbers that decide, in one sentence."""
 
-    Args:
-        dataset: The data set, and the preset in brackets if it is not the paper's.
-        verdict: Whether the claim holds there; ``not tested here`` if the numbers do not decide.
-        numbers: The numbers that decide, in one sentence.
-        counts: Whether it enters the verdict on the claim.
-    """
-
-    dataset: str
+    dataset: str  # with the preset in brackets if it is not the paper's
     verdict: Outcome
     numbers: str
-    counts: bool = True
-
-
-def _decide(section: Section, holds: bool | None, numbers: str) -> Finding:
-    """A finding on the data set of a section; ``None`` if it remains open."""
-    verdict: Outcome = "not tested here" if holds is None else "holds" if holds else "does not hold"
-    return Finding(section.dataset, verdict, numbers)
+    counts: bool = True  # whether it enters the verdict on the claim
 
 
 def difference(more: Summary | None, less: Summary | None) -> Summary | None:
-    """What one has more than the other, seed by seed; ``None`` if their seeds do not pair.
-
-    Example:
-        >>> difference(summarize([3.0, 5.0]), summarize([1.0, 2.0])).values
-        [2.0, 3.0]
-    """
+    """The difference of two summaries, seed by seed; ``None`` if their seeds do not pair."""
     if more is None or less is None or len(more.values) != len(less.values):
         return None
     return summarize([high - low for high, low in zip(more.values, less.values, strict=True)])
 
 
 def standard_error(summary: Summary) -> float:
-    """Standard error of the mean over seeds.
-
-    Example:
-        >>> standard_error(Summary(0.0, 3.0, [0.0] * 9))
-        1.0
-    """
+    """Standard error of the mean over seeds."""
     return summary.std / math.sqrt(len(summary.values))
 
 
-def _gain_text(gain: Summary) -> str:
-    return f"{decimal(gain.mean, 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"
+def _decide(section: Section, holds: bool | None, numbers: str) -> Finding:
+    """A finding on the data set of a section; ``None`` if it remains open."""
+    verdict: Outcome = "not tested here" if holds is None else "holds" if holds else "does not hold"
+    return Finding(section.dataset, verdict, numbers)
 
 
 def _decide_gain(section: Section, gain: Summary, errors: float, numbers: str, *, holds: bool = True) -> Finding:
@@ -76,17 +55,23 @@ def _decide_gain(section: Section, gain: Summary, errors: float, numbers: str, *
     return _decide(section, holds and gain.mean > errors * standard_error(gain), numbers)
 
 
-def _metric(case: CaseResult | None, metric: str) -> Summary | None:
+def _gain_text(gain: Summary) -> str:
+    return f"{decimal(gain.mean, 2, signed=True)} (standard error {decimal(standard_error(gain), 2)})"
+
+
+def _metric(case: CaseResult | None, metric: str = "am") -> Summary | None:
     return case.metrics.get(metric) if case else None
 
 
 def _cases(section: Section, methods: Sequence[str], backbones: Sequence[str]) -> dict[str, CaseResult | None]:
     """Every method on every backbone, ``None`` if there is no result."""
-    return {
-        method_name(method, backbone): section.find(method=method, backbone=backbone)
-        for method in methods
-        for backbone in backbones
-    }
+    pairs = [(method, backbone) for method in methods for backbone in backbones]
+    return {method_name(*pair): section.find(method=pair[0], backbone=pair[1]) for pair in pairs}
+
+
+def _known(cases: Mapping[Any, CaseResult | None], metric: str = "am") -> dict[Any, Summary]:
+    """The values of a metric, without cases that have none."""
+    return {key: value for key, case in cases.items() if (value := _metric(case, metric))}
 
 
 def _mean(item: tuple[Any, Summary]) -> float:
@@ -95,28 +80,26 @@ def _mean(item: tuple[Any, Summary]) -> float:
 
 def beats_baselines(section: Section, baselines: list[str], backbones: list[str]) -> Finding | None:
     """Whether the AM of HPN is above that of every baseline; one without a result leaves it open."""
-    ours = _metric(section.find(method="hpn"), "am")
-    others = {label: _metric(case, "am") for label, case in _cases(section, baselines, backbones).items()}
-    known = {label: am for label, am in others.items() if am}
+    ours, cases = _metric(section.find(method="hpn")), _cases(section, baselines, backbones)
+    known = _known(cases)
     if ours is None or not known:
         return None
     above = [f"{label} {spread(am)}" for label, am in known.items() if am.mean >= ours.mean]
     top, best = max(known.items(), key=_mean)
+    missing = [label for label in cases if label not in known]
     numbers = (
         f"AM: hpn {spread(ours)}, the best baseline {top} {spread(best)}; "
         f"at or above hpn: {', '.join(above) or 'none'}."
     )
-    missing = [label for label in others if label not in known]
     numbers += f" No result of {', '.join(missing)}." if missing else ""
     return _decide(section, None if missing and not above else not above, numbers)
 
 
 def matches_joint(section: Section, joint: str, backbones: list[str], nodes: int, points: float) -> Finding | None:
     """Whether HPN comes near the best joint training on a small graph, or exceeds it."""
-    ours = _metric(section.find(method="hpn"), "am")
-    scores = {label: _metric(case, "am") for label, case in _cases(section, [joint], backbones).items()}
-    known = {label: am for label, am in scores.items() if am}
-    if ours is None or len(known) < len(scores) or section.nodes >= nodes:
+    ours, cases = _metric(section.find(method="hpn")), _cases(section, [joint], backbones)
+    known = _known(cases)
+    if ours is None or len(known) < len(cases) or section.nodes >= nodes:
         return None
     top, best = max(known.items(), key=_mean)
     gap = ours.mean - best.mean
@@ -129,16 +112,15 @@ def matches_joint(section: Section, joint: str, backbones: list[str], nodes: int
 
 def steps_help(section: Section, part: str, steps: list[tuple[str, str]], errors: float) -> Finding | None:
     """Whether AM rises with each step of an ablation, and clearly from the first to the last."""
-    confs = dict.fromkeys(conf for step in steps for conf in step)
-    found = {conf: _metric(section.find(**{part: conf}), "am") for conf in confs}
-    scores = {conf: score for conf, score in found.items() if score}
+    names = dict.fromkeys(name for step in steps for name in step)
+    scores = _known({name: section.find(**{part: name}) for name in names})
     first, last = steps[0][0], steps[-1][1]
     total = difference(scores.get(last), scores.get(first))
-    if total is None or len(scores) < len(found):
+    if total is None or len(scores) < len(names):
         return None
     gains = {f"{a} to {b}": scores[b].mean - scores[a].mean for a, b in steps}
     numbers = (
-        f"AM: {', '.join(f'{conf} {spread(score)}' for conf, score in scores.items())}; "
+        f"AM: {', '.join(f'{name} {spread(score)}' for name, score in scores.items())}; "
         f"{', '.join(f'{step} {decimal(gain, 2, signed=True)}' for step, gain in gains.items())}, "
         f"{first} to {last} {_gain_text(total)}."
     )
@@ -146,7 +128,7 @@ def steps_help(section: Section, part: str, steps: list[tuple[str, str]], errors
 
 
 def _retained(section: Section, case: CaseResult | None, tasks: int) -> list[Summary]:
-    """ARS after each task from the second on, in per cent; nothing for a short stream."""
+    """ARS after each task from the second on, in percent; empty for a short stream."""
     if case is None or not case.matrices or len(section.tasks) < tasks:
         return []
     return [ars for ars in section.result(case).curve(METRICS["ars"]) if ars is not None]
@@ -178,9 +160,7 @@ def retains_more(
     section: Section, more: tuple[str, str], less: tuple[str, str], tasks: int, errors: float
 ) -> Finding | None:
     """Whether one method ends a long stream with a clearly higher ARS than another."""
-    high, low = (
-        _retained(section, section.find(method=method, backbone=backbone), tasks) for method, backbone in (more, less)
-    )
+    high, low = (_retained(section, section.find(method=one[0], backbone=one[1]), tasks) for one in (more, less))
     gain = difference(high[-1], low[-1]) if high and low else None
     if gain is None:
         return None
@@ -202,20 +182,18 @@ def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], CaseResult]
 def extractors_govern(section: Section) -> Finding | None:
     """Whether AM over the grid varies with the number of extractors more than with the dimension."""
     cases = _sweep(section, "num_extractors", "dim")
-    ends = sorted({key[0] for key in cases})
+    ends, dims = sorted({key[0] for key in cases}), {key[1] for key in cases}
     texts, holds = [], None
     for metric in ("am", "fm"):
-        scores = {key: _metric(case, metric) for key, case in cases.items()}
-        grid = {key: score for key, score in scores.items() if score}
-        columns = {key[1] for key in cases}
-        if min(len(ends), len(columns)) < 2 or len(grid) < len(ends) * len(columns):
+        grid = _known(cases, metric)
+        if min(len(ends), len(dims)) < 2 or len(grid) < len(ends) * len(dims):
             continue
         fewest, most = (
             _average([score for key, score in grid.items() if key[0] == end]) for end in (ends[0], ends[-1])
         )
         if fewest is None or most is None:
             continue
-        by_extractors, by_dim = (_share(grid, axis) for axis in (0, 1))
+        by_extractors, by_dim = (_explained(grid, axis) for axis in (0, 1))
         signed = METRICS[metric].is_signed
         texts.append(
             f"{METRICS[metric].label}: {decimal(100 * by_extractors, 0)} % of its variance over the grid is "
@@ -239,7 +217,7 @@ def _average(summaries: Sequence[Summary]) -> Summary | None:
     return summarize([math.fsum(values) / len(values) for values in zip(*(s.values for s in summaries), strict=True)])
 
 
-def _share(grid: Mapping[tuple[float, ...], Summary], axis: int) -> float:
+def _explained(grid: Mapping[tuple[float, ...], Summary], axis: int) -> float:
     """Share of the sum of squares over the grid that the mean of each row (or column) explains."""
     center = _average_mean([*grid.values()])
     lines: dict[float, list[Summary]] = {}
@@ -255,10 +233,9 @@ def _average_mean(summaries: Sequence[Summary]) -> float:
 
 
 def _range(line: Mapping[float, CaseResult], metric: str, symbol: str, fewest: int) -> tuple[float, str] | None:
-    """How far apart the means along a sweep are, in number and words; ``None`` if a point is missing."""
-    scores = {value: _metric(case, metric) for value, case in line.items()}
-    known = {value: score for value, score in scores.items() if score}
-    if len(known) < max(fewest, len(scores)):
+    """The range of the means along a sweep, as a number and in words; ``None`` if a point is missing."""
+    known = _known(line, metric)
+    if len(known) < max(fewest, len(line)):
         return None
     (least, low), (most, high) = (choose(known.items(), key=_mean) for choose in (min, max))
     width, signed = high.mean - low.mean, METRICS[metric].is_signed
@@ -300,11 +277,11 @@ def varies_little(
 
 def threshold_is_best_between(section: Section, low: float, high: float) -> Finding | None:
     """Whether the highest AM of all thresholds is reached between two of them."""
-    scores = {key[0]: _metric(case, "am") for key, case in _sweep(section, "threshold_atomic").items()}
-    known = {threshold: am for threshold, am in scores.items() if am}
+    cases = {key[0]: case for key, case in _sweep(section, "threshold_atomic").items()}
+    known = _known(cases)
     inside = {threshold: am for threshold, am in known.items() if low <= threshold <= high}
     outside = {threshold: am for threshold, am in known.items() if threshold not in inside}
-    if len(known) < len(scores) or not inside or not outside:
+    if len(known) < len(cases) or not inside or not outside:
         return None
     (here, best), (there, rest) = (max(part.items(), key=_mean) for part in (inside, outside))
     numbers = (
@@ -353,15 +330,14 @@ def memory_is_bounded(section: Section) -> Finding | None:
 
 def keeps_less(section: Section, baselines: list[str], backbones: list[str]) -> Finding | None:
     """Whether HPN keeps fewer numbers than most baselines; those without a result may leave it open."""
-    ours = section.find(method="hpn")
-    cases = _cases(section, baselines, backbones)
+    ours, cases = section.find(method="hpn"), _cases(section, baselines, backbones)
     stored, parameters = (
         {label: value for label, case in cases.items() if case and (value := getattr(case, name)) is not None}
         for name in ("stored", "parameters")
     )
     if not stored or ours is None or ours.stored is None:
         return None
-    num_heavier = sum(value > ours.stored for value in stored.values())
+    num_heavier, num_missing = sum(value > ours.stored for value in stored.values()), len(cases) - len(stored)
     least = min(stored, key=lambda label: stored[label])
     numbers = (
         f"Numbers kept: hpn {count(ours.stored)}, more in {num_heavier} of {len(cases)} baselines, "
@@ -369,9 +345,7 @@ def keeps_less(section: Section, baselines: list[str], backbones: list[str]) -> 
     )
     if parameters:
         least = min(parameters, key=lambda label: parameters[label])
-        numbers += f"; parameters alone: hpn {count(ours.parameters)}, the least {count(parameters[least])} "
-        numbers += f"in {least}"
-    num_missing = len(cases) - len(stored)
+        numbers += f"; parameters alone: hpn {count(ours.parameters)}, the least {count(parameters[least])} in {least}"
     numbers += f". No result of {num_missing} of them." if num_missing else "."
     is_open = num_heavier <= len(cases) / 2 < num_heavier + num_missing
     return _decide(section, None if is_open else num_heavier > len(cases) / 2, numbers)
@@ -381,10 +355,8 @@ def stays_separated(section: Section, neighbors: float, silhouette: float) -> Fi
     """Whether test nodes are still among nodes of their own class after the last task."""
     case = section.find(method="hpn")
     steps = (case and case.separation) or []
-    if not steps or steps[-1].after != len(section.tasks) - 1:
-        return None
     known = [(step.neighbors, step.silhouette) for step in steps if step.neighbors and step.silhouette]
-    if len(known) < len(steps):
+    if not steps or steps[-1].after != len(section.tasks) - 1 or len(known) < len(steps):
         return None
     texts = [
         f"{spread(share)} % and {spread(width, 2)} after task {step.after + 1}"
@@ -397,9 +369,7 @@ def stays_separated(section: Section, neighbors: float, silhouette: float) -> Fi
     return _decide(section, share.mean >= neighbors and width.mean > silhouette, numbers)
 
 
-Rule = Callable[..., "Finding | None"]
-
-RULES: dict[str, Rule] = {
+RULES: dict[str, Callable[..., Finding | None]] = {
     rule.__name__: rule
     for rule in (
         *(beats_baselines, matches_joint, steps_help, retains_where_other_forgets, retains_more),

@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's, reasons for differences (``notes.yaml``), and claims (``claims.yaml``)."""
+"""Our numbers compared with the paper's, reasons for differences (``notes.yaml``), and claims (``claims.yaml``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from hpn.experiment.published import Cell, published_ablation, published_cell, published_matrix
 from hpn.experiment.run.result import Rows
@@ -46,46 +46,25 @@ Line = Annotated[str, AfterValidator(_one_line)]
 
 @dataclass(frozen=True)
 class Judged:
-    """A measured number beside the paper's.
-
-    Args:
-        experiment: Name of the experiment.
-        dataset: Name of the data set.
-        case: What distinguishes the case from the others of the experiment.
-        metric: ``am``, ``fm``, or an entry of the accuracy matrix, such as ``task 1 after task 3``.
-        ours: What was measured.
-        paper_mean: The paper's number.
-        paper_std: Its standard deviation; ``None`` for a single run.
-        difference: Ours − paper.
-        verdict: How they compare.
-    """
+    """A measured number and the paper's."""
 
     experiment: str
     dataset: str
-    case: dict[str, Any]
-    metric: str
+    case: dict[str, Any]  # the label of the case
+    metric: str  # am, fm, or an entry of the accuracy matrix, such as "task 1 after task 3"
     ours: Summary
     paper_mean: float
-    paper_std: float | None
-    difference: float
+    paper_std: float | None  # None for a single run
+    difference: float  # ours − paper
     verdict: Verdict
 
 
 def judge(ours: float, paper: float, deviation: float) -> Verdict:
     """Compare a mean with the paper's; higher is better for AM, FM and accuracies alike.
 
-    It is ``within`` if it differs by at most two standard deviations; otherwise the sign decides. The
-    deviation is the paper's, which shows how far its own repetitions are apart. For the accuracies on single
-    tasks it prints one run: there its deviation of the method's AM counts, or ours where that is larger.
-
-    Args:
-        ours: What was measured.
-        paper: The paper's number.
-        deviation: The standard deviation that counts.
-
-    Example:
-        >>> judge(91.0, 93.7, 1.5), judge(91.0, 93.7, 0.2)
-        ('within', 'worse')
+    It is ``within`` if it differs by at most two standard deviations; otherwise the sign decides. The deviation is the
+    paper's, which shows how much its own repetitions vary. For the accuracies on single tasks it prints one run: there
+    the paper's deviation of the method's AM is used, or ours where that is larger.
     """
     difference = ours - paper
     if abs(difference) <= NUM_DEVIATIONS * deviation + _SLACK:
@@ -94,14 +73,9 @@ def judge(ours: float, paper: float, deviation: float) -> Verdict:
 
 
 def judge_section(experiment: str, section: Section) -> list[Judged]:
-    """Judge every number of a data set that the paper has one for.
+    """Judge every number of a data set that the paper has one for; none if the tasks are not the paper's.
 
-    None if the tasks are not the paper's. A case that failed is left out, and so are accuracies of single
-    tasks with one seed: nothing shows how far two single runs may differ.
-
-    Args:
-        experiment: Name of the experiment.
-        section: Its results on a data set.
+    Accuracies of single tasks with one seed are left out: nothing shows how much two single runs may differ.
     """
     judged = []
     for case in section.measured if section.is_paper_protocol else ():
@@ -110,10 +84,8 @@ def judge_section(experiment: str, section: Section) -> list[Judged]:
             if deviation is None:
                 cell = published_cell(section.dataset, case.method, case.backbone)
                 deviation = max(ours.std, cell.am.std if cell else 0.0)
-            verdict, label = judge(ours.mean, mean, deviation), dict(case.label)
-            judged.append(
-                Judged(*(experiment, section.dataset, label, metric, ours, mean, std, ours.mean - mean, verdict))
-            )
+            number = ours, mean, std, ours.mean - mean, judge(ours.mean, mean, deviation)
+            judged.append(Judged(experiment, section.dataset, dict(case.label), metric, *number))
     return judged
 
 
@@ -126,18 +98,13 @@ def judge_all(contents: Mapping[str, Content]) -> dict[str, list[Judged]]:
 
 
 def count_verdicts(judged: Iterable[Judged]) -> dict[Verdict, int]:
-    """The number of each verdict.
-
-    Example:
-        >>> count_verdicts([])
-        {'within': 0, 'better': 0, 'worse': 0}
-    """
+    """The number of each verdict."""
     found = [one.verdict for one in judged]
     return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
 
 
 def is_hpn(judged: Judged, preset: str | None = None) -> bool:
-    """Whether a number is of HPN, and of the preset if one is named; ablations are of HPN only."""
+    """Whether a number belongs to HPN, and to the preset if one is named; ablations are of HPN only."""
     if judged.case.get("method", "hpn") != "hpn":
         return False
     return preset is None or judged.case.get("preset") == preset
@@ -178,16 +145,7 @@ def _pairs(experiment: str, section: Section, case: CaseResult) -> Iterator[tupl
 
 
 class Note(Entry):
-    """A reason, and which numbers it is the reason for. A field that is left out allows anything.
-
-    Args:
-        experiment: Name of an experiment, or several.
-        dataset: Name of a data set, or several.
-        case: What the case must have, a value or a list of values per key.
-        metric: ``am``, ``fm``, or an entry such as ``task 1 after task 3``.
-        verdict: ``better`` or ``worse``; a number within the paper's spread needs no reason.
-        text: The reason, in Markdown, without numbers: those come from the results.
-    """
+    """A reason, and the numbers that it explains; ``notes.yaml`` explains the fields."""
 
     experiment: Annotated[list[ExperimentName], BeforeValidator(_listed)]
     dataset: Annotated[list[str], BeforeValidator(_listed)] | None = None
@@ -197,7 +155,7 @@ class Note(Entry):
     text: Line
 
     def applies(self, judged: Judged) -> bool:
-        """Whether it is a reason for this number."""
+        """Whether it explains this number."""
         return (
             judged.verdict != "within"
             and judged.experiment in self.experiment
@@ -210,11 +168,7 @@ class Note(Entry):
 
 @cache
 def read_notes(path: Path = PACKAGE / "notes.yaml") -> tuple[Note, ...]:
-    """Read and check a file of reasons; by default those of the package.
-
-    Raises:
-        ConfigError: If it is not a list of reasons that this version can use.
-    """
+    """Read and check a file of reasons; by default those of the package."""
     return tuple(read_yaml(path, list[Note]))
 
 
@@ -224,26 +178,14 @@ def find_notes(judged: Judged, notes: Sequence[Note] | None = None) -> tuple[str
 
 
 class Claim(Entry):
-    """A claim of the paper about its results; ``claims.yaml`` explains the fields.
-
-    Args:
-        name: A short name.
-        statement: The claim, in our words.
-        where: Table, figure or section of the paper.
-        experiment: The experiment whose results it is tested on.
-        criterion: When it holds on a data set.
-        rule: Name of the function of :mod:`hpn.reproduction.rules` that tests it.
-        args: Arguments of the rule; the texts are formatted with them.
-        by_preset: Whether it is tested for one preset of HPN at a time.
-        remark: An explanation, shown where it does not hold.
-    """
+    """A claim of the paper about its results; ``claims.yaml`` explains the fields."""
 
     name: Line
     statement: Line
     where: Line
     experiment: ExperimentName
     criterion: Line
-    rule: str
+    rule: Annotated[str, AfterValidator(lambda name: check_name(name, RULES, "rule"))]
     args: dict[str, Any] = Field(default_factory=dict)
     by_preset: bool = True
     remark: Line | None = None
@@ -260,11 +202,6 @@ class Claim(Entry):
         except (KeyError, IndexError) as error:
             raise ValueError(f"the text names {error}, which is not among args") from None
 
-    @field_validator("rule")
-    @classmethod
-    def _known_rule(cls, name: str) -> str:
-        return check_name(name, RULES, "rule")
-
     @model_validator(mode="after")
     def _check_args(self) -> Claim:
         try:
@@ -273,16 +210,12 @@ class Claim(Entry):
             raise ValueError(f"args of {self.rule}: {error}") from None
         return self
 
-    def test(self, section: Section) -> Finding | None:
-        """Apply the rule to the results on a data set."""
-        return RULES[self.rule](section, **self.args)
-
     def findings(self, section: Section) -> Iterator[Finding]:
         """What is found on a data set; other presets than the paper's do not count."""
         others = dict.fromkeys(case.preset for case in section.cases if case.preset not in {None, PRESET})
         for preset in (PRESET, *others) if self.by_preset else (None,):
             cases = [case for case in section.cases if preset is None or case.preset in {preset, None}]
-            found = self.test(section.model_copy(update={"cases": cases}))
+            found = RULES[self.rule](section.model_copy(update={"cases": cases}), **self.args)
             if found and preset in {None, PRESET}:
                 yield found
             elif found:
@@ -298,11 +231,7 @@ def _word(value: Any) -> str:
 
 @cache
 def read_claims(path: Path = PACKAGE / "claims.yaml") -> tuple[Claim, ...]:
-    """Read and check a file of claims; by default those of the package.
-
-    Raises:
-        ConfigError: If it is not a list of claims, a rule is unknown, or its arguments do not fit.
-    """
+    """Read and check a file of claims; by default those of the package."""
     return tuple(read_yaml(path, list[Claim]))
 
 
@@ -333,15 +262,7 @@ class ClaimResult:
 
 
 def weigh_claims(pages: Mapping[str, Content]) -> list[ClaimResult]:
-    """Test every claim on all data sets that there are results for.
-
-    Args:
-        pages: The results of each experiment by its name; not all need be there.
-
-    Example:
-        >>> {result.verdict for result in weigh_claims({})}
-        {'not tested here'}
-    """
+    """Test every claim on all data sets that there are results for; not all experiments need be there."""
     return [
         ClaimResult(
             claim,
