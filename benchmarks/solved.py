@@ -17,7 +17,7 @@ from benchmarks.rows import TORCH, Row, find_store, run_store, wall_seconds
 from hpn.datasets import Graph, load_dataset
 from hpn.datasets.store import open_store
 from hpn.learners.hpn import SolvedHPN
-from hpn.model.given import default_nodes
+from hpn.model.inputs import default_nodes
 from hpn.streams import TaskStream
 
 WIDTH, DEGREE, NUM_FEATURES = 500, 20, 100

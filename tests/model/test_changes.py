@@ -283,18 +283,18 @@ def test_forgetting_is_refused_where_it_would_not_be_exact(small: Graph, large: 
     model = make().fit(small)
     model.update(large)
     part = cut(large, np.arange(50, 300))
-    missing = r"of \d+ nodes that are to be kept .* are not in the graph.*; give the graph with them, or update"
+    missing = r"the graph lacks \d+ of the \d+ nodes to keep, which .* must have them; give the graph"
     check_unchanged(model, missing, lambda: model.forget(part, np.flatnonzero(part.y >= 0)[:3]))
-    missing = r"nodes of class 'fig' that are to be forgotten are not in the graph"
+    missing = r"of the \d+ nodes to forget \(class 'fig'\) and must have them"
     check_unchanged(model, missing, lambda: model.forget(part, label="fig"))
     changed = relabel(part, {int(np.flatnonzero(part.y == 0)[0]): 2})
-    check_unchanged(model, "that are to be kept", lambda: model.update(changed))
+    check_unchanged(model, "nodes to keep", lambda: model.update(changed))
 
 
 def test_either_nodes_or_a_class(large: Graph) -> None:
     model = make().fit(large)
     for given in ({}, {"nodes": [1], "label": "fig"}):
-        with pytest.raises(ConfigError, match="nodes or a label"):
+        with pytest.raises(ConfigError, match="either nodes or a label"):
             model.forget(large, **given)
 
 

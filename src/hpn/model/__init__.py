@@ -1,4 +1,4 @@
-"""The estimators for people's own graphs, imported when they are first used: scikit-learn takes a second."""
+"""The estimators for users' own graphs, imported on first use because scikit-learn takes a second."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpn.model.classifier import HPNClassifier, NotFittedError
+    from hpn.model.classifier import HPNClassifier
     from hpn.model.node_classifier import NodeClassifier
 
-_HOMES = {
-    "HPNClassifier": "hpn.model.classifier",
-    "NodeClassifier": "hpn.model.node_classifier",
-    "NotFittedError": "hpn.model.classifier",
-}
+_HOMES = {"HPNClassifier": "hpn.model.classifier", "NodeClassifier": "hpn.model.node_classifier"}
 
-__all__ = ["HPNClassifier", "NodeClassifier", "NotFittedError"]
+__all__ = ["HPNClassifier", "NodeClassifier"]
 
 
 def __getattr__(name: str) -> Any:

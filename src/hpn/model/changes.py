@@ -1,4 +1,4 @@
-"""What changes of a model are made of: which labels of a graph are new, what was done, and what cannot be."""
+"""Changes of a model: which labels of a graph are new or have changed, what was done, and what cannot be done."""
 
 from __future__ import annotations
 
@@ -67,23 +67,12 @@ class Forgotten:
 
 
 class Changes(NamedTuple):
-    """How the labels of a graph differ from those that were learned.
+    """How the labels of a graph differ from those that were learned."""
 
-    Args:
-        is_fresh: Which labelled nodes of the graph are to be learned.
-        is_stale: Which rows of the ledger have another label in the graph.
-        stale_validation: Remembered validation nodes that have another label in the graph ``[n, 3]``.
-        num_new: Nodes that were never learned.
-        num_changed: Nodes that were learned with another label.
-        num_unlabelled: Nodes that were learned and have no label in the graph.
-    """
-
-    is_fresh: np.ndarray
-    is_stale: np.ndarray
-    stale_validation: np.ndarray
-    num_new: int
-    num_changed: int
-    num_unlabelled: int
+    is_fresh: np.ndarray  # which labelled nodes of the graph are to be learned
+    is_stale: np.ndarray  # which rows of the ledger have another label in the graph
+    stale_validation: np.ndarray  # remembered validation nodes that have another label in the graph [n, 3]
+    counts: Update
 
 
 def find_changes(ledger: Ledger, memory: Memory, view: GraphView, labelled: Labelled) -> Changes:
@@ -92,29 +81,26 @@ def find_changes(ledger: Ledger, memory: Memory, view: GraphView, labelled: Labe
     order = np.argsort(hashes)
     validation = memory.kept.remembered[memory.kept.remembered[:, 2] == 0]
     known = np.concatenate([ledger.rows[:, :2], validation[:, :2]])
+    place, has_label = np.zeros(len(known), np.int64), np.zeros(len(known), bool)
     if len(hashes):
         place = order[np.searchsorted(hashes[order], known[:, 0]).clip(max=len(hashes) - 1)]
         has_label = hashes[place] == known[:, 0]
-    else:
-        place, has_label = np.zeros(len(known), np.int64), np.zeros(len(known), bool)
     is_same = has_label.copy()
     is_same[has_label] = classes[place[has_label]] == known[has_label, 1]
     is_fresh = np.ones(len(hashes), bool)
     is_fresh[place[is_same]] = False
     is_stale = has_label & ~is_same
-    num_rows, is_known = len(ledger.rows), np.isin(hashes, known[:, 0])
-    return Changes(
-        is_fresh,
-        is_stale[:num_rows],
-        validation[is_stale[num_rows:]],
-        int((~is_known).sum()),
-        len(np.unique(known[is_stale, 0])),
-        len(np.unique(known[~has_label, 0])),
+    counts = Update(
+        new=int((~np.isin(hashes, known[:, 0])).sum()),
+        changed=len(np.unique(known[is_stale, 0])),
+        unlabelled=len(np.unique(known[~has_label, 0])),
     )
+    num_rows = len(ledger.rows)
+    return Changes(is_fresh, is_stale[:num_rows], validation[is_stale[num_rows:]], counts)
 
 
 def drop_tasks(network: SolvedNetwork, classes: set[int]) -> tuple[Name, ...]:
-    """Drop the tasks that may have learned from forgotten nodes of some classes; gives their names."""
+    """Drop the tasks that may have learned from forgotten nodes of some classes, and return their names."""
 
     def has_learned(name: Name) -> bool:
         part = network.tasks[name]
@@ -129,14 +115,10 @@ def drop_tasks(network: SolvedNetwork, classes: set[int]) -> tuple[Name, ...]:
 
 
 def refuse_missing(nodes: np.ndarray, which: str) -> None:
-    """Refuse to go on without some nodes.
-
-    Raises:
-        DataError: If one of them is -1, which stands for a node that is not in the graph.
-    """
+    """Refuse a change if one of the nodes is -1, which stands for a node that is not in the graph."""
     num_missing = int((nodes < 0).sum())
     if num_missing:
         raise DataError(
-            f"{num_missing} of {len(nodes)} nodes {which} are not in the graph, and it must have them; "
-            "give the graph with them, or update with refresh, which learns this graph and nothing else"
+            f"the graph lacks {num_missing} of the {len(nodes)} nodes {which} and must have them; give the graph "
+            "with them, or update with refresh (hpn update --refresh), which learns this graph and nothing else"
         )

@@ -1,56 +1,56 @@
-"""The estimator for people's own graphs: scikit-learn's conventions around a prototype network."""
+"""HPNClassifier: scikit-learn's conventions around a prototype network for users' own graphs."""
 
 from __future__ import annotations
 
+import sklearn.exceptions
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from hpn import errors
+from hpn.errors import NotFittedError
 from hpn.model.core import ClassifierCore
 
 
-class NotFittedError(errors.NotFittedError, SklearnNotFittedError):  # type: ignore[misc]
-    """The classifier was asked before its first fit; both hpn's and scikit-learn's error of that name."""
+class ClassifierNotFittedError(NotFittedError, sklearn.exceptions.NotFittedError):  # type: ignore[misc]
+    """A method that needs a fit was called before the first; both hpn's and scikit-learn's ``NotFittedError``."""
 
 
 class HPNClassifier(ClassifierCore, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Hierarchical prototype network for a graph that keeps growing.
 
-    Learns labelled nodes of a graph, in one fit or in any number of them, and predicts the class of others.
+    Learns labelled nodes of a graph, in one fit or in any number of fits, and predicts the classes of others.
     Fits add up: without a task, learning the same labelled nodes of the same graph in one call or in a
     thousand, in any order, gives the same model, bit for bit. What counts is the graph at the time of a
-    fit: it decides what the neighbourhood of a learned node was.
+    fit, because it determines the neighbourhood of each learned node.
 
-    Kept are sums over the learned nodes, and hashes of their ids with their classes; no features and no
-    edges. Nodes are known across graphs by their ids (of an :class:`hpn.Graph`) or by ``data.n_id`` where
-    that is given; otherwise their numbers are taken to be stable, as in a graph that only grows.
+    The model keeps sums over the learned nodes, and hashes of their ids with their classes. It keeps no
+    features and no edges. Nodes are recognised in other graphs by their ids (of an :class:`hpn.Graph`) or by
+    ``data.n_id`` if given; otherwise their numbers must be stable, as in a graph that only grows.
 
-    A graph is what :func:`hpn.load_graph` gives, a ``torch_geometric.data.Data``, or anything with ``x``
-    (dense or sparse: PyTorch, NumPy, SciPy) and ``edge_index`` or ``adj_t``. Edges count once and in both
-    directions, self-loops not at all. Labels of an :class:`hpn.Graph` are the names of its classes, and its
-    features are known by name: in another graph they may be in another order.
+    A graph is an :class:`hpn.Graph` from :func:`hpn.load_graph`, a ``torch_geometric.data.Data``, or any
+    object with ``x`` (dense or sparse: PyTorch, NumPy, SciPy) and ``edge_index`` or ``adj_t``. Edges are
+    undirected and count once; self-loops are ignored. Labels of an :class:`hpn.Graph` are the names of its
+    classes. Its features are known by name, so that another graph may have them in another order.
 
     With a ``task``, predictions are made among the classes of that task. A task that was learned in one fit
-    has an extractor of its own; one that was learned in several has the pooled extractors as they were
-    after the last of them. Both are frozen: the same input is answered with the same bits whatever is
-    learned later (:meth:`is_certified`). When the graph around a node grows, its input changes, and so may
-    the answer.
+    has an extractor of its own. A task that was learned in several has the pooled extractors as they were
+    after the last of them. Both are frozen: the same input gives the same output, bit for bit, whatever is
+    learned later (:meth:`is_certified`). When the graph around a node grows, its input changes, and the
+    prediction may change.
 
     Args:
-        width: Random features that each neighbourhood is encoded with. More are slightly more accurate, and
-            take time and memory that grow with the square. By default 2,000 if the graph of the first fit has
-            at most 100,000 nodes, 1,000 up to 300,000 and 500 beyond; later fits keep it.
+        width: Random features that each neighbourhood is encoded with. More are slightly more accurate; time
+            and memory grow with the square. By default 2,000 if the graph of the first fit has at most
+            100,000 nodes, 1,000 up to 300,000 and 500 beyond; later fits keep it.
         strength: Regularisation. Larger values trust single labels less.
         balance: Between 0 (every node weighs the same) and 1 (every class weighs the same).
         threshold: Distance within which evidence belongs to a prototype. Smaller values give more prototypes
             and finer explanations; there can be at most ``2π / arccos(1 - threshold)`` of them.
-        random_state: Draws the random features: a whole number, or ``None`` for another one each time.
+        random_state: Seed of the random features: a whole number, or ``None`` for a new one in each first fit.
 
     Attributes:
         classes_: Every class so far, sorted.
         n_features_in_: Features of a node.
         feature_names_in_: Their names, if the first graph had any.
-        column_kinds_: What its features were made of, if the first graph stated that.
+        column_kinds_: How the columns of its table were read, if the first graph came from a table.
         tasks_: Names of the tasks so far, in order of arrival.
         counts_: Learned nodes of each class.
         prototype_counts_: Prototypes of each level.
@@ -70,4 +70,4 @@ class HPNClassifier(ClassifierCore, ClassifierMixin, BaseEstimator):  # type: ig
         ['three', 'three', 'three']
     """
 
-    not_fitted_error = NotFittedError
+    not_fitted_error = ClassifierNotFittedError

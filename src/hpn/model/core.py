@@ -1,4 +1,4 @@
-"""What an estimator for people's own graphs does: learn, predict, explain, change, save.
+"""An estimator for users' own graphs: learn, predict, explain, change, save.
 
 Nothing is announced in advance: every fit may bring new nodes, classes and tasks.
 """
@@ -8,33 +8,35 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 
 from hpn.datasets import Graph
-from hpn.datasets.graph import UNLABELLED
 from hpn.errors import ConfigError, DataError, NotFittedError
-from hpn.learners.hpn.account import find_accounts
 from hpn.learners.hpn.explain import Explanation, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
-from hpn.model.given import (
+from hpn.model.inputs import (
+    Array,
     GraphLike,
     arrange_features,
+    check_kind,
+    code_of,
+    codes_of,
     default_labels,
     default_nodes,
+    default_train_nodes,
+    find_labelled,
     read_graph,
     read_labelled,
     read_labels,
+    read_name,
     read_nodes,
     read_validation,
 )
-from hpn.model.labels import check_kind, code_of, codes_of, default_train_nodes, read_all_labels, read_name
 from hpn.model.ledger import Ledger
 from hpn.model.saved import load_model, save_model
 from hpn.params import NamedArguments, resolve_params
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpn.experiment.exploration import Drawing, Exploration
-
-Array = Any
-"""A list, NumPy array, PyTorch tensor or pandas column."""
 
 
 class ClassifierCore(NamedArguments):
@@ -86,8 +85,7 @@ class ClassifierCore(NamedArguments):
         validation: tuple[Array, Array] | None = None,
     ) -> Self:
         """Forget everything, then learn as :meth:`partial_fit` does."""
-        fresh = ClassifierCore(**self._params())
-        return self._become(fresh.partial_fit(data, nodes, y, task, validation))
+        return self._become(self._unfitted().partial_fit(data, nodes, y, task, validation))
 
     def partial_fit(
         self,
@@ -99,18 +97,18 @@ class ClassifierCore(NamedArguments):
     ) -> Self:
         """Learn from some nodes of a graph, in addition to what is known.
 
-        A fit that fails or is interrupted changes nothing. It costs what its nodes cost; the network is
-        solved when it is first asked.
+        A fit that fails or is interrupted changes nothing. Its cost depends on its own nodes only; the
+        network is solved at the first prediction.
 
         Args:
             data: The graph as it is now; unlabelled nodes and their edges are used as well.
-            nodes: Nodes to learn from: numbers, or one Boolean for each node of the graph. By default those
-                of ``data.train_mask``, or all that have a label.
+            nodes: Nodes to learn from: numbers, or one Boolean per node of the graph. By default those of
+                ``data.train_mask``, or all that have a label.
             y: The class of each of ``nodes``: text, whole numbers or Booleans. By default ``data.y``.
             task: Name of the task they belong to, if predictions with the task given are wanted.
-            validation: Further nodes and their classes, not learned from, by which evidence is weighed. By
-                default those of ``data.val_mask`` if ``nodes`` are not given either; where there are none, a
-                fifth of the nodes is held out for that, by a hash of their ids.
+            validation: Further nodes and their classes, by which evidence is weighted and which are not
+                learned. By default those of ``data.val_mask`` if ``nodes`` are not given either; where there
+                are none, a fifth of the nodes is held out, chosen by a hash of their ids.
 
         Raises:
             ConfigError: If a parameter is out of range or was changed after the first fit.
@@ -131,21 +129,22 @@ class ClassifierCore(NamedArguments):
         held_out = read_validation(validation, view.num_nodes, train)
         labels = dict(getattr(self, "labels_", {}))
         check_kind([*labels.values(), *train.y[:1].tolist(), *held_out.y[:1].tolist()])
-        for label in np.unique(train.y).tolist():
-            labels[code_of(label)] = label
+        labels |= {code_of(label): label for label in np.unique(train.y).tolist()}
         if network is None:
             network = SolvedNetwork(settings, view.num_features, seed)
-        learned, unlearned = ((part.nodes.numpy(), codes_of(part.y)) for part in (train, held_out))
+        learned, unlearned = ((part.nodes, codes_of(part.y)) for part in (train, held_out))
         ledger = getattr(self, "ledger_", Ledger()).add(view, *learned)
         network.learn(view, learned, unlearned, None if task is None else read_name(task))
         if not hasattr(self, "n_features_in_"):
-            self._name_features(data)
+            if isinstance(data, Graph) and data.feature_names is not None:
+                self.feature_names_in_ = np.array(data.feature_names, dtype=np.object_)
+            self.column_kinds_ = getattr(data, "column_kinds", None)
         self.network_, self.labels_, self.ledger_ = network, labels, ledger
         self.n_features_in_ = view.num_features
         return self
 
     def predict(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
-        """The likeliest class of each node ``[n]``; see :meth:`predict_proba`."""
+        """The most probable class of each node ``[n]``; see :meth:`predict_proba`."""
         probabilities = self.predict_proba(data, nodes, task)
         predicted: np.ndarray = self.known_classes(task)[probabilities.argmax(axis=1)]
         return predicted
@@ -156,7 +155,7 @@ class ClassifierCore(NamedArguments):
         Args:
             data: A graph, the one fitted on or any other with the same features. Nodes of another graph need
                 ``n_id``; without it, a node is taken for the one learned under the same number.
-            nodes: Nodes asked about: numbers, or one Boolean for each node of the graph. By default those of
+            nodes: Nodes to predict: numbers, or one Boolean per node of the graph. By default those of
                 ``data.test_mask``, or all.
             task: The task they belong to, if it is known.
 
@@ -164,8 +163,8 @@ class ClassifierCore(NamedArguments):
             - result: ``[n, num_classes]``, rows sum to 1; columns follow ``classes_`` or, with a task, its
               classes in sorted order
         """
-        network, view, rows = self._ask(data, nodes, task)
-        logits = network.combine(self._find_evidence(network, view, rows, task))
+        network, evidence = self._find_evidence(data, nodes, task)
+        logits = network.combine(evidence)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
@@ -173,7 +172,7 @@ class ClassifierCore(NamedArguments):
         self, data: GraphLike, nodes: Array | None = None, y: Array | None = None, task: Name | None = None
     ) -> float:
         """Share of ``nodes`` whose predicted class is ``y``; by default ``data.test_mask`` and ``data.y``."""
-        _, view, _ = self._ask(data, nodes, task)
+        _, view, _ = self._open(data, nodes, task)
         rows = default_nodes(data, "test_mask") if nodes is None else read_nodes(nodes, view.num_nodes)
         if rows is None:
             rows = default_train_nodes(data, y)
@@ -191,12 +190,12 @@ class ClassifierCore(NamedArguments):
         Shapes:
             - result: ``[n, (num_banks + 2) * num_classes]``
         """
-        network, view, rows = self._ask(data, nodes, task)
-        return network.represent(self._find_evidence(network, view, rows, task))
+        network, evidence = self._find_evidence(data, nodes, task)
+        return network.represent(evidence)
 
     def explain(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> list[Explanation]:
         """Why each node is predicted as it is: evidence by slot, prototypes, neighbours and features."""
-        network, view, rows = self._ask(data, nodes, task)
+        network, view, rows = self._open(data, nodes, task)
         found = explain(network, view, rows, self.labels_.__getitem__, self._known_task(task))
         near = np.unique([share.of for entry in found for share in entry.neighbors]).astype(np.int64)
         classes = dict(zip(near.tolist(), self.predict(data, near, task), strict=True)) if len(near) else {}
@@ -211,7 +210,7 @@ class ClassifierCore(NamedArguments):
         ]
 
     def explore(self, data: GraphLike, nodes: Array | None = None, *, drawing: Drawing = "pca") -> Exploration:
-        """Nodes of a graph, by default all, with the account of each: what the node explorer shows.
+        """Nodes of a graph, by default all, with the evidence for each: the data of the node explorer.
 
         A node belongs to the step in which it was learned first: the steps are the graphs in which nodes were
         learned, the smallest first.
@@ -221,40 +220,20 @@ class ClassifierCore(NamedArguments):
             nodes: Nodes to show; of more than 20,000, those with the smallest hashes of their ids.
             drawing: ``pca``, or ``tsne`` for up to 3,000 nodes.
         """
-        from hpn.experiment.exploration import Group, Shown, choose_nodes, make_exploration
+        from hpn.model.exploring import explore
 
         every = np.arange(self._read_graph(data).num_nodes)
-        network, view, rows = self._ask(data, every if nodes is None else nodes)
-        chosen = rows[choose_nodes(view, rows)]
-        labels, names, classes = np.full(len(chosen), -1), chosen, dict(self.labels_)
-        if isinstance(data, Graph):
-            is_known = data.y.numpy()[chosen] != UNLABELLED
-            if is_known.any():
-                known = default_labels(data, torch.from_numpy(chosen[is_known]))
-                labels[is_known] = codes_of(known)
-                classes |= {code_of(label): label for label in np.unique(known).tolist()}
-            names = names if data.node_ids is None else data.node_ids[chosen]
-        ledger, steps = self.ledger_, np.full(view.num_nodes, len(self.ledger_.graphs))
-        learned = ledger.find(view)
-        order = np.argsort(sorted(range(len(ledger.graphs)), key=ledger.graphs.__getitem__))
-        np.minimum.at(steps, learned[learned >= 0], order[ledger.rows[learned >= 0, 2]])
-        steps[steps == len(ledger.graphs)] = -1
-        shown = Shown(view, chosen, names.tolist(), labels, steps[chosen], len(rows))
-        name = partial(sorted, key=self.labels_.__getitem__)
-        groups = [Group(np.arange(len(chosen)), find_accounts(network, view, chosen, name))]
-        step_names = [f"learned in a graph of {graph.num_nodes:,} nodes" for graph in sorted(ledger.graphs)]
-        classes = dict(sorted(classes.items(), key=lambda pair: str(pair[1])))
-        title = getattr(data, "name", None) or "graph"
-        return make_exploration(title, network, shown, groups, classes, step_names, drawing=drawing)
+        network, view, rows = self._open(data, every if nodes is None else nodes)
+        return explore(data, network, view, rows, self.labels_, self.ledger_, drawing)
 
     def merge(self, other: ClassifierCore) -> Self:
         """Add what another classifier with the same parameters learned, as if it had been learned here.
 
-        Only where no remembered node is in a graph asked about, which evidence is trusted how much is not
-        found anew: it stays as in the latest graph of the other classifier, until the next fit.
+        There is one exception: in a graph that has no remembered node, the weights of evidence are not found
+        again. They stay as in the latest graph of the other classifier until the next fit.
 
         Raises:
-            ConfigError: If parameters, features or the kind of labels differ, or both have a task of one
+            ConfigError: If parameters, features or the kind of labels differ, or both have a task of the same
                 name.
         """
         mine, theirs = self._fitted(), other._fitted()
@@ -284,44 +263,42 @@ class ClassifierCore(NamedArguments):
         return self._become(draft)
 
     def unlearn(self, data: GraphLike, nodes: Array, y: Array | None = None) -> Self:
-        """Take out nodes as if they had never been learned without a task.
+        """Remove nodes as if they had never been learned without a task.
 
         Tasks that were learned are frozen and stay as they are.
 
         Args:
             data: The graph as it was when they were learned; in a grown graph they have other neighbours, and
-                traces would remain. Where that graph is gone, use :meth:`refresh` with the nodes to keep.
+                traces would remain. Where that graph is unavailable, use :meth:`refresh` with the nodes to
+                keep.
             nodes: The nodes.
             y: The classes they were learned with; by default ``data.y``.
 
         Raises:
-            DataError: If counts or sums show that these nodes were not learned like this.
+            DataError: If these nodes were not learned like this.
         """
-        network, view, rows = self._ask(data, nodes)
-        labels = default_labels(data, torch.from_numpy(rows)) if y is None else y
-        train = read_labelled(rows, labels, view.num_nodes)
-        unlearned = train.nodes.numpy(), codes_of(train.y)
+        network, view, rows = self._open(data, nodes)
+        train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
+        unlearned = train.nodes, codes_of(train.y)
         draft = self._draft()
         draft.ledger_ = self.ledger_.keep(~self.ledger_.locate(view, *unlearned))
         draft.network_.memory = network.memory.unlearn(view, unlearned)
-        draft._drop_labels()
-        return self._become(draft)
+        return self._become(draft._drop_labels())
 
     def forget_class(self, label: Any) -> Self:
-        """Take a class out of the answers.
+        """Remove a class from the predictions.
 
-        Its sum, its count and its remembered nodes are dropped. What remains is its part of the pooled Gram
-        matrices (second moments of its encoded nodes, without their labels) and, until the next fit, in the
-        weights of evidence in graphs without remembered nodes; to remove that too, :meth:`unlearn` its
-        nodes. Tasks that have the class are dropped.
+        Its sum, its count and its remembered nodes are dropped, and so are tasks that have the class. What
+        remains is its part of the pooled Gram matrices: second moments of its encoded nodes, without their
+        labels. Until the next fit it also remains in the weights of evidence in graphs without remembered
+        nodes. To remove that too, :meth:`unlearn` its nodes.
         """
         network, code = self._fitted(), self._known_code(label)
         draft = self._draft()
         draft.ledger_ = self.ledger_.keep(self.ledger_.rows[:, 1] != code)
         draft.network_.memory = network.memory.forget_class(code)
         draft.network_.tasks = {name: part for name, part in network.tasks.items() if code not in part.classes}
-        draft._drop_labels()
-        return self._become(draft)
+        return self._become(draft._drop_labels())
 
     def refresh(
         self,
@@ -330,28 +307,28 @@ class ClassifierCore(NamedArguments):
         y: Array | None = None,
         validation: tuple[Array, Array] | None = None,
     ) -> Self:
-        """Learn all labelled nodes anew in the graph as it is now, in place of what was learned before.
+        """Learn all labelled nodes again in the graph as it is now, in place of what was learned before.
 
         Equals a new fit without a task, bit for bit; tasks stay as they are.
         """
         tasks = self._fitted().tasks
-        if tasks:  # they know features by their positions
+        if tasks:  # their features are known by position
             data = self._arrange(data)
-        fresh = ClassifierCore(**self._params()).fit(data, nodes, y, validation=validation)
+        fresh = self._unfitted().partial_fit(data, nodes, y, validation=validation)
         fresh.network_.tasks = tasks
         fresh.labels_ = {**self.labels_, **fresh.labels_}
-        fresh._drop_labels()
-        return self._become(fresh)
+        return self._become(fresh._drop_labels())
 
     def update(self, data: GraphLike, *, refresh: bool = False) -> Update:
-        """Learn the labels of a graph as it is now that are new or have changed.
+        """Learn the labels of a graph that are new or have changed.
 
-        Costs what these nodes cost. A node whose label changed is forgotten with the old one as
-        :meth:`forget` does it, then learned with the new one. What was learned and has no label now stays.
+        The cost depends on these nodes only. A node whose label changed is forgotten with the old one as
+        :meth:`forget` does it, then learned with the new one. Nodes that were learned and have no label now
+        stay learned.
 
         Args:
-            data: The graph with ``y``; nodes of all its parts are learned, whatever masks it has.
-            refresh: Learn all labelled nodes of the graph anew instead, and nothing else: equals a new fit
+            data: The graph as it is now, with ``y``; all labelled nodes are learned, whatever masks it has.
+            refresh: Learn all labelled nodes of the graph again instead, and nothing else: equals a new fit
                 on them, bit for bit. Tasks stay as they are.
 
         Returns:
@@ -361,17 +338,17 @@ class ClassifierCore(NamedArguments):
             DataError: If labels have changed, and nodes to keep that were learned in another graph are not in
                 this one; nothing is changed then.
         """
-        rows, labels = read_all_labels(data)
+        rows = find_labelled(data)
+        labels = default_labels(data, rows)
         if not hasattr(self, "network_"):
             self.partial_fit(data, rows, labels)
             return Update(new=len(rows), new_classes=tuple(self.classes_.tolist()))
         view = self._read_graph(data)
-        found = find_changes(self.ledger_, self.network_.memory, view, (rows.numpy(), codes_of(labels)))
+        found = find_changes(self.ledger_, self.network_.memory, view, (rows, codes_of(labels)))
         if not refresh and len(self.ledger_.rows) and (self.ledger_.find(view) < 0).all():
             raise DataError(
-                f"none of the {len(self.ledger_.rows):,} nodes that were learned is in the graph, so its ids "
-                "are not those of the model; give the graph with the same ids, or refresh, which learns this "
-                "graph and nothing else"
+                "the graph has none of the nodes that were learned, so its ids are not those of the model; give "
+                "the graph with the same ids, or refresh (--refresh), which learns this graph and nothing else"
             )
         draft, again = self._draft(), Encoding()
         dropped: tuple[Name, ...] = ()
@@ -384,28 +361,21 @@ class ClassifierCore(NamedArguments):
                 again, dropped = draft._take_out(view, found.is_stale, found.stale_validation)
             if found.is_fresh.any():
                 draft.partial_fit(data, rows[found.is_fresh], labels[found.is_fresh])
-        report = Update(
-            found.num_new,
-            found.num_changed,
-            found.num_unlabelled,
-            again,
-            tuple(np.setdiff1d(draft.classes_, self.classes_).tolist()),
-            dropped,
-        )
+        new_classes = tuple(np.setdiff1d(draft.classes_, self.classes_).tolist())
         self._become(draft)
-        return report
+        return replace(found.counts, encoded_again=again, new_classes=new_classes, dropped_tasks=dropped)
 
     def forget(self, data: GraphLike, nodes: Array | None = None, *, label: Any = None) -> Forgotten:
         """Forget nodes or a class exactly, as if they had never been learned.
 
-        If everything was learned in the graph given, the sums of these nodes are subtracted. Otherwise, as
-        when the graph has grown since, subtracting would leave traces: then all other learned nodes are
-        encoded again in the graph given. Either way the model equals one that was fitted to it and never
+        If everything was learned in the given graph, the sums of these nodes are subtracted. Otherwise, as
+        when the graph has grown since, subtracting would leave traces; then all other learned nodes are
+        encoded again in the given graph. Either way the model equals one that was fitted to it and never
         learned them, bit for bit. Tasks that have learned from them are dropped.
 
         Args:
             data: The graph as it is now.
-            nodes: Nodes to forget: numbers, or one Boolean for each node of the graph.
+            nodes: Nodes to forget: numbers, or one Boolean per node of the graph.
             label: A class to forget with all its nodes; give this or ``nodes``.
 
         Returns:
@@ -416,16 +386,16 @@ class ClassifierCore(NamedArguments):
                 nothing is changed then.
         """
         if (nodes is None) == (label is None):
-            raise ConfigError("forget needs nodes or a label, one of them")
+            raise ConfigError("forget takes either nodes or a label, got both or neither")
         memory, view = self._fitted().memory, self._read_graph(data)
         rows, validation = self.ledger_.rows, memory.kept.remembered
         validation = validation[validation[:, 2] == 0]
         if nodes is None:
             code = self._known_code(label)
             is_gone, validation, num_others = rows[:, 1] == code, validation[validation[:, 1] == code], 0
-            refuse_missing(self.ledger_.find(view)[is_gone], f"of class {label!r} that are to be forgotten")
+            refuse_missing(self.ledger_.find(view)[is_gone], f"to forget (class {label!r})")
         else:
-            hashes = hash_nodes(view, np.unique(read_nodes(nodes, view.num_nodes).numpy()))
+            hashes = hash_nodes(view, np.unique(read_nodes(nodes, view.num_nodes)))
             is_gone, validation = np.isin(rows[:, 0], hashes), validation[np.isin(validation[:, 0], hashes)]
             num_others = int((~np.isin(hashes, np.concatenate([rows[:, 0], validation[:, 0]]))).sum())
         draft = self._draft()
@@ -438,7 +408,7 @@ class ClassifierCore(NamedArguments):
     def _take_out(
         self, view: GraphView, is_gone: np.ndarray, validation: np.ndarray
     ) -> tuple[Encoding, tuple[Name, ...]]:
-        """Take rows out of the ledger and everything made of them; a model to be thrown away on errors."""
+        """Remove rows of the ledger and everything made of them from a draft, which is discarded on errors."""
         ledger, rows, network = self.ledger_, self.ledger_.rows, self.network_
         nodes, again = ledger.find(view), Encoding()
         if len(validation):
@@ -447,7 +417,7 @@ class ClassifierCore(NamedArguments):
             network.memory = network.memory.unlearn(view, (nodes[is_gone], rows[is_gone, 1]))
             self.ledger_ = ledger.keep(~is_gone)
         elif is_gone.any():
-            refuse_missing(nodes[~is_gone], "that are to be kept and were learned in another graph")
+            refuse_missing(nodes[~is_gone], "to keep, which were learned in another graph,")
             start, kept = time.monotonic(), (nodes[~is_gone], rows[~is_gone, 1])
             network.memory = network.memory.learn_again(view, kept)
             self.ledger_ = Ledger().add(view, *kept)
@@ -457,10 +427,10 @@ class ClassifierCore(NamedArguments):
         return again, dropped
 
     def is_certified(self, task: Name) -> bool:
-        """Whether predictions with ``task`` given are made of the very numbers its last fit left.
+        """Whether predictions with ``task`` given use exactly the numbers that its last fit left.
 
-        Then the same input is answered with the same bits. When the graph around a node has grown, its
-        input is another one.
+        Then the same input gives the same output, bit for bit. When the graph around a node has grown, its
+        input has changed.
         """
         return self._fitted().is_certified(self._known_task(task))  # type: ignore[arg-type]
 
@@ -470,16 +440,15 @@ class ClassifierCore(NamedArguments):
         Raises:
             CheckpointError: If the folder cannot be written.
         """
-        network = self._fitted()
-        labels = [[code, label] for code, label in sorted(self.labels_.items())]
-        names, summary = getattr(self, "feature_names_in_", None), self.summarize()
+        network, summary = self._fitted(), self.summarize()
+        names = getattr(self, "feature_names_in_", None)
         content = {
             "summary": summary,
             "params": summary["parameters"],
             "num_features": self.n_features_in_,
             "feature_names": None if names is None else names.tolist(),
             "column_kinds": self.column_kinds_,
-            "labels": labels,
+            "labels": [[code, label] for code, label in sorted(self.labels_.items())],
             "ledger": self.ledger_.state(),
             "network": network.state(),
             "solved": network.memory.solved_state(),
@@ -488,8 +457,8 @@ class ClassifierCore(NamedArguments):
 
     def summarize(self) -> dict[str, Any]:
         """What was learned, as plain data; ``classes`` has pairs, as classes may be numbers."""
-        network = self._fitted()
-        s, names = network.settings, getattr(self, "feature_names_in_", ())
+        network, names = self._fitted(), getattr(self, "feature_names_in_", ())
+        settings = network.settings
         return {
             "classes": [list(pair) for pair in self.counts_.items()],
             "features": self.n_features_in_,
@@ -500,10 +469,10 @@ class ClassifierCore(NamedArguments):
             "prototypes": self.prototype_counts_,
             "bounds": self.prototype_bounds_,
             "parameters": {
-                "width": s.width,
-                "strength": s.strength,
-                "balance": s.balance,
-                "threshold": s.threshold_atomic,
+                "width": settings.width,
+                "strength": settings.strength,
+                "balance": settings.balance,
+                "threshold": settings.threshold_atomic,
                 "random_state": network.memory.seed,
             },
         }
@@ -513,7 +482,7 @@ class ClassifierCore(NamedArguments):
         """Read what :meth:`save` wrote, on this machine or another. Nothing is unpickled.
 
         Raises:
-            CheckpointError: If there is nothing of the kind, or it is damaged or of a newer version.
+            CheckpointError: If there is no saved model, or it is damaged or of a newer version.
         """
         return load_model(Path(path), cls._restore)
 
@@ -570,29 +539,41 @@ class ClassifierCore(NamedArguments):
     def _settings(self) -> tuple[SolvedSettings, int]:
         from hpn.learners.hpn.presets import HPN
 
-        names = {"width": "width", "strength": "strength", "balance": "balance", "threshold": "threshold_atomic"}
-        given = {name: getattr(self, key) for key, name in names.items()}
-        for key in names:
-            if getattr(self, key) is None and key != "width":
-                raise ConfigError(f"model: {key} = None: expected a number")
+        given = {name: getattr(self, name) for name in ("width", "strength", "balance", "threshold")}
+        for name, value in given.items():
+            if value is None and name != "width":
+                raise ConfigError(f"model: {name} = None: expected a number")
+        given["threshold_atomic"] = given.pop("threshold")
+        seed: Any = self.random_state
+        if seed is None:  # drawn by the first fit
+            is_fitted = hasattr(self, "network_")
+            seed = self.network_.memory.seed if is_fitted else int(np.random.default_rng().integers(2**31))
         try:
-            seed = self._seed() if self.random_state is None else self.random_state
             checked = resolve_params(HPN, {**given, "seed": seed}, owner="model")
         except ConfigError as error:
             text = str(error).replace("threshold_atomic", "threshold").replace(": seed", ": random_state")
             raise ConfigError(text) from None
         return SolvedSettings(**{name: checked[name] for name in given}), checked["seed"]
 
-    def _seed(self) -> int:
-        """A seed of its own for every first fit."""
-        if hasattr(self, "network_"):
-            return self.network_.memory.seed
-        return int(np.random.default_rng().integers(2**31))
-
     def _fitted(self) -> SolvedNetwork:
         if not hasattr(self, "network_"):
             raise self.not_fitted_error("this model is not fitted yet; call fit or partial_fit first")
         return self.network_
+
+    def _unfitted(self) -> ClassifierCore:
+        return ClassifierCore(**{name: getattr(self, name) for name in self.__signature__.parameters})
+
+    def _draft(self) -> Self:
+        """A copy to be changed; :meth:`_become` takes the changes over, so that a failure changes nothing."""
+        draft = copy.copy(self)
+        draft.network_ = copy.copy(self._fitted())
+        return draft
+
+    def _become(self, other: ClassifierCore) -> Self:
+        if not hasattr(other, "feature_names_in_"):
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(vars(other))
+        return self
 
     def _read_graph(self, data: GraphLike) -> GraphView:
         return read_graph(self._arrange(data), getattr(self, "n_features_in_", None))
@@ -602,66 +583,43 @@ class ClassifierCore(NamedArguments):
         names = getattr(self, "feature_names_in_", None)
         return data if names is None else arrange_features(data, names.tolist())
 
-    def _name_features(self, data: GraphLike) -> None:
-        names = data.feature_names if isinstance(data, Graph) else None
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=np.object_)
-        self.column_kinds_ = getattr(data, "column_kinds", None)
-
-    def _params(self) -> dict[str, Any]:
-        names = ("width", "strength", "balance", "threshold", "random_state")
-        return {name: getattr(self, name) for name in names}
-
-    def _draft(self) -> ClassifierCore:
-        """A copy to be changed; :meth:`_become` makes the changes count."""
-        draft = ClassifierCore(**self._params())
-        draft.__dict__.update(self.__dict__)
-        draft.network_ = copy.copy(self._fitted())
-        return draft
-
-    def _become(self, other: ClassifierCore) -> Self:
-        """Take over what another has learned."""
-        if not hasattr(other, "feature_names_in_"):
-            self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(vars(other))
-        return self
-
-    def _known_code(self, label: Any) -> int:
-        """The number of a class that is known."""
-        code = code_of(read_labels([label], 1).tolist()[0])
-        if code not in self.labels_:
-            raise ConfigError(f"there is no class {label!r}; classes are {_listed(self.classes_)}")
-        return code
-
-    def _ask(
+    def _open(
         self, data: GraphLike, nodes: Array | None, task: Name | None = None
     ) -> tuple[SolvedNetwork, GraphView, np.ndarray]:
+        """The network, the graph and the query nodes."""
         network, view = self._fitted(), self._read_graph(data)
         if task is None and not network.memory.counts:
-            raise self.not_fitted_error("this model has no class left; call partial_fit first")
+            raise self.not_fitted_error("this model has no class left; learn some labelled nodes first")
         if nodes is None:
             nodes = default_nodes(data, "test_mask")
-        rows = torch.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
-        return network, view, rows.numpy()
+        return network, view, np.arange(view.num_nodes) if nodes is None else read_nodes(nodes, view.num_nodes)
 
-    def _find_evidence(self, network: SolvedNetwork, view: GraphView, rows: np.ndarray, task: Name | None) -> Evidence:
-        """Evidence with the classes in sorted order."""
+    def _find_evidence(self, data: GraphLike, nodes: Array | None, task: Name | None) -> tuple[SolvedNetwork, Evidence]:
+        """The network, and evidence with the classes in sorted order."""
+        network, view, rows = self._open(data, nodes, task)
         evidence = network.find_evidence(view, rows, self._known_task(task))
-        return evidence.arrange([code_of(label) for label in self.known_classes(task).tolist()])
+        return network, evidence.arrange([code_of(label) for label in self.known_classes(task).tolist()])
+
+    def _known_code(self, label: Any) -> int:
+        code = code_of(read_labels([label], 1).tolist()[0])
+        if code not in self.labels_:
+            raise ConfigError(f"there is no class {label!r}; classes are {_list(self.classes_.tolist())}")
+        return code
 
     def _known_task(self, task: Name | None) -> Name | None:
         if task is None:
             return None
         name, known = read_name(task), self._fitted().tasks
         if name not in known:
-            raise ConfigError(f"there is no task {task!r}; tasks are {_listed(list(known))}")
+            raise ConfigError(f"there is no task {task!r}; tasks are {_list(list(known))}")
         return name
 
-    def _drop_labels(self) -> None:
+    def _drop_labels(self) -> Self:
+        """Drop the labels that nothing refers to any more."""
         known = {*self.network_.memory.counts, *(c for part in self.network_.tasks.values() for c in part.classes)}
         self.labels_ = {code: label for code, label in self.labels_.items() if code in known}
+        return self
 
 
-def _listed(values: Any) -> str:
-    values = values.tolist() if isinstance(values, np.ndarray) else values
-    return ", ".join(repr(value) for value in values[:10]) or "none"
+def _list(values: list[Any]) -> str:
+    return ", ".join(map(repr, values[:10])) or "none"

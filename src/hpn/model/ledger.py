@@ -1,4 +1,4 @@
-"""Which nodes a model has learned, with which class, and in which graph: hashes of ids, never the ids."""
+"""Which nodes a model has learned, with which class, and in which graph; ids are hashed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,11 @@ NO_ROWS = np.zeros((0, 3), np.int64)
 
 
 class LearnedGraph(NamedTuple):
-    """A graph in which nodes were learned.
-
-    Args:
-        num_nodes: Nodes that it has.
-        num_edges: Edges that it has.
-        fingerprint: Hash of all that its nodes are encoded from: ids, features and edges.
-    """
+    """A graph in which nodes were learned."""
 
     num_nodes: int
     num_edges: int
-    fingerprint: str
+    fingerprint: str  # hash of everything that its nodes are encoded from: ids, features and edges
 
 
 def describe(view: GraphView) -> LearnedGraph:
@@ -37,21 +31,10 @@ def describe(view: GraphView) -> LearnedGraph:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The nodes that were learned; replaced as a whole, so that an interrupted fit changes nothing.
-
-    Args:
-        graphs: Graphs in which nodes were learned.
-        parts: Hashes of ids, classes and positions in ``graphs``, one array ``[n, 3]`` per fit.
-
-    Example:
-        >>> view = GraphView(torch.eye(3), torch.tensor([[0, 1], [1, 0]]), torch.tensor([7, 8, 9]))
-        >>> ledger = Ledger().add(view, np.array([2, 0]), np.array([5, 6]))
-        >>> ledger.find(view).tolist(), ledger.rows[:, 1].tolist(), ledger.is_about(view)
-        ([2, 0], [5, 6], True)
-    """
+    """The nodes that were learned; replaced as a whole, so that an interrupted fit changes nothing."""
 
     graphs: tuple[LearnedGraph, ...] = ()
-    parts: tuple[np.ndarray, ...] = ()
+    parts: tuple[np.ndarray, ...] = ()  # hashes of ids, classes and positions in graphs, one array [n, 3] per fit
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -60,25 +43,21 @@ class Ledger:
         return np.asarray(rows[np.lexsort(rows.T[::-1])])
 
     def add(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
-        """The same with nodes that were learned in a graph; costs what they cost."""
+        """A ledger that also has some nodes of a graph; the cost depends on these only."""
         graph = describe(view)
         graphs = self.graphs if graph in self.graphs else (*self.graphs, graph)
         place = np.full_like(classes, graphs.index(graph))
         return Ledger(graphs, (*self.parts, np.stack([hash_nodes(view, nodes), classes, place], axis=1)))
 
     def keep(self, mask: np.ndarray) -> Ledger:
-        """The same with some of the :attr:`rows` only."""
+        """A ledger with some of the :attr:`rows` only."""
         rows = self.rows[mask]
         used = np.unique(rows[:, 2])
         rows = np.column_stack([rows[:, :2], np.searchsorted(used, rows[:, 2])])
         return Ledger(tuple(self.graphs[at] for at in used), (rows,))
 
     def locate(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Which :attr:`rows` are these nodes, learned in this graph; one for each.
-
-        Raises:
-            DataError: If one of them was not learned like this.
-        """
+        """Mask of the :attr:`rows` that are these nodes, learned in this graph; one row per node."""
         here = [at for at, graph in enumerate(self.graphs) if graph == describe(view)]
         candidates = np.flatnonzero(np.isin(self.rows[:, 2], here))
         places = dict(zip(map(tuple, self.rows[candidates, :2].tolist()), candidates, strict=True))
@@ -95,7 +74,7 @@ class Ledger:
         return mask
 
     def merge(self, other: Ledger) -> Ledger:
-        """What both have."""
+        """A ledger with the rows of both."""
         graphs = tuple(dict.fromkeys((*self.graphs, *other.graphs)))
         place = np.array([graphs.index(graph) for graph in other.graphs], dtype=np.int64)
         moved = np.column_stack([other.rows[:, :2], place[other.rows[:, 2]]])
@@ -115,11 +94,11 @@ class Ledger:
         return sorted(zip(self.graphs, counts, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In one part, so that a copy does not grow with the number of fits."""
+        """Pickle one array, so that a copy does not grow with the number of fits."""
         return Ledger, (self.graphs, (self.rows,))
 
     def state(self) -> dict[str, Any]:
-        """As tensors and text, the same in whatever order nodes were learned."""
+        """As tensors and text, the same for every order of learning."""
         order = sorted(range(len(self.graphs)), key=self.graphs.__getitem__)
         place = np.argsort(order)
         rows = np.column_stack([self.rows[:, :2], place[self.rows[:, 2]] if order else self.rows[:, 2]])
@@ -128,7 +107,7 @@ class Ledger:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Ledger:
-        """Make it again of :meth:`state`."""
+        """The ledger whose :meth:`state` this is."""
         graphs = tuple(LearnedGraph(int(n), int(m), str(name)) for n, m, name in state["graphs"])
         rows = state["nodes"].numpy().copy()
         if rows.shape[1:] != (3,) or (len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(graphs)):

@@ -1,4 +1,4 @@
-"""The estimator as scikit-learn's tools call it: the graph is a parameter, and samples are nodes of it."""
+"""NodeClassifier: an estimator for scikit-learn's tools, whose samples are the nodes of one graph."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from hpn.model.classifier import HPNClassifier
-from hpn.model.core import Array
-from hpn.model.given import GraphLike
+from hpn.model.inputs import Array, GraphLike
 from hpn.params import NamedArguments
 
 try:
@@ -31,23 +30,23 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
 
     A thin adapter around :class:`hpn.HPNClassifier` for tools that expect ``fit(X, y)``, such as
     ``cross_val_score``, ``GridSearchCV`` and ``Pipeline`` of scikit-learn. The graph is a parameter, and
-    samples are node numbers, ``[n]`` or ``[n, 1]``. ``clone`` shares the graph and does not copy it. In
-    cross-validation, features and edges of all nodes are seen, and labels of the training nodes only. No
-    node may come twice in one fit, so bootstrap samples cannot be used.
+    samples are node numbers, ``[n]`` or ``[n, 1]``. ``clone`` shares the graph and does not copy it.
+    Cross-validation uses the features and edges of all nodes, but labels of the training nodes only. A node
+    may occur once per fit, so bootstrap samples cannot be used.
 
     Without a graph, samples are rows of features ``[n, num_features]``, dense or sparse: nodes without edges.
-    Then this is an ordinary classifier. Every row counts as a new node, and evidence is weighed by rows of
-    the latest fit, so that several fits need not equal one.
+    Then this is an ordinary classifier. Every row is a new node, and evidence is weighted by rows of the
+    latest fit, so that several fits need not equal one.
 
     Args:
-        data: The graph; see :class:`hpn.HPNClassifier`. ``set_params(data=...)`` exchanges it for one that
-            has grown. ``None``: there is none, and samples are rows of features.
+        data: The graph; see :class:`hpn.HPNClassifier`. ``set_params(data=...)`` replaces it, for example
+            when it has grown. ``None``: samples are rows of features.
         width: Random features that each neighbourhood is encoded with; by default chosen by the size of the
-            graph, as :class:`hpn.HPNClassifier` has it.
+            graph, as in :class:`hpn.HPNClassifier`.
         strength: Regularisation. Larger values trust single labels less.
         balance: Between 0 (every node weighs the same) and 1 (every class weighs the same).
         threshold: Distance within which evidence belongs to a prototype.
-        random_state: Draws the random features: a whole number.
+        random_state: Seed of the random features: a whole number.
 
     Attributes:
         classes_: Every class so far, sorted, and those announced to :meth:`partial_fit`.
@@ -70,7 +69,7 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
     n_samples_seen_: int
     classifier_: HPNClassifier
 
-    # Nodes are the samples themselves, not metadata to be routed along with them.
+    # Nodes are the samples themselves, not metadata to be routed with them.
     __metadata_request__fit: ClassVar = {"nodes": UNUSED}
     __metadata_request__partial_fit: ClassVar = {"nodes": UNUSED}
     __metadata_request__predict: ClassVar = {"nodes": UNUSED}
@@ -101,7 +100,7 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
             y: Their classes: text, whole numbers or Booleans.
 
         Raises:
-            ValueError: If the two are not of this form.
+            ValueError: If nodes and classes are not of this form.
             DataError: If the graph, nodes or labels cannot be used.
             ConfigError: If a parameter is out of range.
         """
@@ -110,7 +109,7 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
     def partial_fit(self, nodes: Array, y: Array, classes: Array | None = None) -> NodeClassifier:
         """Learn in addition to what is known; see :meth:`fit`.
 
-        Classes need not be announced. Those that are have a column in :meth:`predict_proba` from the start.
+        Classes need not be announced. Announced ones have a column in :meth:`predict_proba` from the start.
 
         Raises:
             ConfigError: If a parameter was changed after the first fit.
@@ -118,7 +117,7 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
         return self._learn(nodes, y, classes, fresh=not hasattr(self, "classifier_"))
 
     def predict(self, nodes: Array) -> np.ndarray:
-        """The likeliest class of each node ``[n]``."""
+        """The most probable class of each node ``[n]``."""
         probabilities = self.predict_proba(nodes)
         predicted: np.ndarray = self.classes_[probabilities.argmax(axis=1)]
         return predicted
@@ -130,7 +129,7 @@ class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: i
         """
         check_is_fitted(self, "classifier_")
         rows = self._check(nodes, reset=False)
-        # Negative ids: a row asked about is not to be taken for one that was learned.
+        # Negative ids: a query row must not be taken for one that was learned.
         found = self.classifier_.predict_proba(*self._find(rows, first_id=-rows.shape[0]))
         probabilities = np.zeros((len(found), len(self.classes_)))
         probabilities[:, np.searchsorted(self.classes_, self.classifier_.classes_)] = found

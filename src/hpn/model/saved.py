@@ -1,4 +1,4 @@
-"""Saved models: a folder of safetensors and JSON that is checked when it is read; nothing is unpickled."""
+"""Saved models: a folder of safetensors and JSON that is checked on reading. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def is_model(folder: Path) -> bool:
-    """Whether a folder holds a model, of whatever version and in whatever condition."""
+    """Whether a folder holds a model of any version, damaged or not."""
     try:
         text = (folder / NAME).read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -26,9 +26,9 @@ def is_model(folder: Path) -> bool:
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary in a saved model, read without PyTorch.
+    """The summary of a saved model, read without PyTorch.
 
-    ``None`` if it has none, as models of earlier versions, or is not what was written: loading it tells why.
+    ``None`` if it has none (models of earlier versions) or is damaged; loading it reports what is wrong.
     """
     try:
         header = json.loads((folder / NAME).read_bytes())
@@ -53,7 +53,7 @@ def save_model(folder: Path, content: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(folder, {"kind": KIND, "model_format": FORMAT, **content})
-        for part in folder.glob(".*.part"):  # what an interrupted command has left
+        for part in folder.glob(".*.part"):  # left by an interrupted command
             part.unlink(missing_ok=True)
     except OSError as error:
         if disk_full(error):
@@ -63,10 +63,10 @@ def save_model(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
-    """Read what :func:`save_model` wrote, and make a model of it.
+    """Read what :func:`save_model` wrote, and restore the model.
 
     Raises:
-        CheckpointError: If there is nothing of the kind, or it is damaged or of a newer version.
+        CheckpointError: If there is no saved model, or it is damaged or of a newer version.
     """
     from hpn.experiment.run.checkpoint import load_checkpoint
 
@@ -77,7 +77,7 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
     except OSError as error:
         raise CheckpointError(f"cannot read {folder} ({error.strerror}); give the folder of a model") from None
     if content is None or content.get("kind") != KIND:
-        raise CheckpointError(f"{folder} is not a saved model ({NAME} of one is missing); give the folder of one")
+        raise CheckpointError(f"{folder} is not a saved model ({NAME} of a model is missing); give the folder of one")
     found = content.get("model_format")
     if not isinstance(found, int) or isinstance(found, bool):
         raise CheckpointError(f"{folder} is damaged (it has no format number); save the model again")
@@ -85,7 +85,7 @@ def load_model(folder: Path, restore: Callable[[dict[str, Any]], T]) -> T:
         raise CheckpointError(f"{folder} has format {found}, this version of hpn reads up to {FORMAT}; upgrade hpn")
     if found < OLDEST:
         raise CheckpointError(
-            f"{folder} has format {found} of an earlier version of hpn, which did not know what it learned; "
+            f"{folder} has format {found} of an earlier version of hpn, which did not record the learned nodes; "
             "fit the model again"
         )
     try:

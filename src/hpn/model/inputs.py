@@ -1,15 +1,13 @@
-"""Graphs, nodes and labels as people have them, checked and brought into the form that learners expect."""
+"""Graphs, nodes, labels and task names as users have them, checked and converted for the learners."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
-from threading import Lock
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,36 +18,28 @@ from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
 from hpn.datasets.sparse import is_sparse, to_csr, to_scipy
 from hpn.errors import ConfigError, DataError
+from hpn.learners.hpn.solved import Name
 from hpn.streams.views import GraphView
 
 KEPT = 4
+"""Graphs that are kept, so that reading one of them again costs nothing."""
 _SHOWN = 3
 _FEATURES = "real numbers of shape [num_nodes, num_features]"
 _LINKS = "node numbers of shape [2, num_edges]"
 _ROW = "a list, array or tensor of whole numbers"
-_recent: OrderedDict[Hashable, tuple[GraphView, list[Any]]] = OrderedDict()
-_arranged: WeakKeyDictionary[Graph, tuple[tuple[str, ...], Graph]] = WeakKeyDictionary()
-_lock = Lock()
+_NO_PAIRS = np.empty((2, 0), dtype=np.int64)
 
-
-class Column(Protocol):
-    """A series, index or column of a table, as pandas has them."""
-
-    def to_numpy(self) -> np.ndarray:
-        """Its values as an array."""
-
-
-Numbers = Tensor | np.ndarray | Sequence[int] | Column
-Labels = Tensor | np.ndarray | Sequence[Any] | Column
+Array = Any
+"""A list, NumPy array, PyTorch tensor or pandas column."""
 
 
 class GraphLike(Protocol):
     """Anything with features and edges, such as ``torch_geometric.data.Data`` or :class:`hpn.Graph`.
 
-    Edges are in ``edge_index`` ``[2, num_edges]`` or, if that is missing or ``None``, in ``adj_t``, a sparse
-    matrix ``[num_nodes, num_nodes]`` or an object whose ``coo()`` gives rows, columns and values; entries of
-    zero are no edges. With neither there are no edges. ``n_id``, if there is one, holds a number for each
-    node by which it is found again in other graphs; else nodes are known by their position.
+    Edges are in ``edge_index`` ``[2, num_edges]`` or, if that is missing or ``None``, in ``adj_t``: a sparse
+    matrix ``[num_nodes, num_nodes]`` or an object whose ``coo()`` gives rows, columns and values. Entries of
+    zero are not edges. With neither there are no edges. ``n_id`` is optional and holds a number for each node
+    by which it is found again in other graphs; the default is its position.
     """
 
     @property
@@ -57,53 +47,42 @@ class GraphLike(Protocol):
         """Features ``[num_nodes, num_features]``: a tensor, array, SciPy sparse matrix or data frame."""
 
 
-class Labelled(NamedTuple):
-    """Nodes, and the label of each as :func:`read_labels` gives it."""
+class LabelledNodes(NamedTuple):
+    """Node numbers, and the label of each as :func:`read_labels` returns it."""
 
-    nodes: Tensor
+    nodes: np.ndarray
     y: np.ndarray
 
 
+@torch.inference_mode(mode=False)  # a view that is kept may be learned from later
 def read_graph(data: GraphLike, num_features: int | None = None) -> GraphView:
-    """Take features and edges as a learner expects them: single precision, undirected, simple.
+    """Convert features and edges to the form that learners expect: single precision, undirected, simple.
 
     The same data gives the same object, as long as it is among the last few that were read. Tensors are the
-    same if they are the same objects and PyTorch knows of no change in place (it does not learn of changes
-    through ``.data``, or through an array that shares their memory); everything else if its content is.
+    same if they are the same objects and PyTorch has recorded no change in place; it does not record changes
+    through ``.data`` or through an array that shares their memory. Everything else is compared by content.
 
     Args:
         data: The graph; see :class:`GraphLike`.
-        num_features: Features that a node must have.
+        num_features: Expected number of features.
 
     Returns:
         A view with ``ids``. Tensors that need no conversion are not copied.
 
     Raises:
-        DataError: If that cannot be done.
+        DataError: If the graph cannot be used.
     """
     x = _find_features(data)
-    if num_features is not None and x.shape[1] != num_features:
-        raise DataError(f"data.x has {x.shape[1]} features a node, but {num_features} were learned from")
-    edges = (data.indptr, data.indices) if isinstance(data, Graph) else (_find_edges(data, x.shape[0]),)
-    parts = [x, _find_ids(data, x.shape[0]), *edges]
-    key = tuple(_identify(part) for part in parts)
-    with _lock:
-        if key in _recent:
-            _recent.move_to_end(key)
-            return _recent[key][0]
-    with torch.inference_mode(mode=False):  # a view that is kept may be learned from later
-        view = _make_view(*parts)
-    # What is known by its address is held, so that nothing else can be there.
-    held = [part for part in parts if not (isinstance(part, np.ndarray) or _is_scipy(part))]
-    with _lock:
-        view, _ = _recent.setdefault(key, (view, held))
-        while len(_recent) > KEPT:
-            _recent.popitem(last=False)
-    return view
+    num_nodes, found = x.shape
+    if num_features not in {None, found}:
+        raise DataError(f"data.x has shape [{num_nodes}, {found}], expected {num_features} columns as in the first fit")
+    edges = (data.indptr, data.indices) if isinstance(data, Graph) else (_find_edges(data, num_nodes),)
+    parts = (x, _find_ids(data, num_nodes), *edges)
+    return _make_view(_Parts(tuple(map(_identify, parts)), parts))
 
 
-def read_nodes(nodes: Numbers, num_nodes: int, what: str = "nodes") -> Tensor:
-    """Take node numbers, or one Boolean a node of the graph, as numbers ``[n]``.
+def read_nodes(nodes: Array, num_nodes: int, what: str = "nodes") -> np.ndarray:
+    """Node numbers, or a mask with one Boolean per node of the graph, as numbers ``[n]``.
 
     Raises:
         DataError: If there are none, or one does not exist.
@@ -111,80 +90,81 @@ def read_nodes(nodes: Numbers, num_nodes: int, what: str = "nodes") -> Tensor:
     numbers = _read_row(nodes, what)
     if numbers.dtype == np.bool_:
         if len(numbers) != num_nodes:
-            raise DataError(f"{what} has {len(numbers)} Booleans, but the graph has {num_nodes} nodes")
+            raise DataError(f"{what} is a mask of length {len(numbers)}, expected {num_nodes} (one Boolean per node)")
         numbers = np.flatnonzero(numbers)
     if len(numbers) == 0:
         raise DataError(f"{what} is empty; at least one node is needed")
     if numbers.dtype.kind not in "iu":
         types = [type(number).__name__ for number in numbers.tolist() if not isinstance(number, int)]
-        came = types[0] if types else "more than 64 bits"
-        raise DataError(f"{what} must be whole numbers or one Boolean a node, got {getattr(nodes, 'dtype', came)}")
+        found = getattr(nodes, "dtype", types[0] if types else "more than 64 bits")
+        raise DataError(f"{what} must be whole numbers or one Boolean per node, got {found}")
     wrong = numbers[(numbers < 0) | (numbers >= num_nodes)]
     if len(wrong):
         raise DataError(f"{what} has {int(wrong[0])}, but nodes are numbered from 0 to {num_nodes - 1}")
-    return torch.from_numpy(numbers.astype(np.int64))
+    return numbers.astype(np.int64)
 
 
-def read_labels(y: Labels, count: int, what: str = "y") -> np.ndarray:
-    """Take the labels of ``count`` nodes: text, whole numbers or Booleans.
+def read_labels(y: Array, count: int, what: str = "y") -> np.ndarray:
+    """The labels of ``count`` nodes: text, whole numbers or Booleans.
 
     Returns:
-        Labels ``[count]``, the same for the same labels in any container: text as Python strings (type
-        ``object``), numbers as int64, Booleans as such. It is a copy.
+        A copy ``[count]``, the same for the same labels in any container: text as Python strings (type
+        ``object``), numbers as int64, Booleans as such.
 
     Raises:
-        DataError: If there are more or fewer, one is missing, they are continuous, or text and numbers.
+        DataError: If the number of labels is wrong, or one is missing, continuous or of another kind.
     """
     labels = _read_label_row(y, what)
     if len(labels) != count:
-        raise DataError(f"{what} has {len(labels)} labels for {count} nodes; give one for each of the nodes")
+        raise DataError(f"{what} has length {len(labels)}, expected {count} (one label for each of the nodes)")
     return _read_each(labels, what, range(count))
 
 
-def read_labelled(nodes: Numbers, y: Labels, num_nodes: int, whose: str = "") -> Labelled:
-    """Take nodes and their labels; see :func:`read_nodes` and :func:`read_labels`.
-
-    Raises:
-        DataError: If a node comes twice, too.
-    """
+def read_labelled(nodes: Array, y: Array, num_nodes: int, whose: str = "") -> LabelledNodes:
+    """Nodes and their labels; see :func:`read_nodes` and :func:`read_labels`. A node may occur once."""
     rows = read_nodes(nodes, num_nodes, f"{whose}nodes")
-    often = torch.bincount(rows) > 1
-    if bool(often.any()):
-        raise DataError(f"{whose}nodes has {int(often.nonzero()[0])} more than once; once is enough")
-    return Labelled(rows, read_labels(y, len(rows), f"{whose}y"))
+    is_repeated = np.bincount(rows) > 1
+    if is_repeated.any():
+        raise DataError(f"{whose}nodes has {is_repeated.argmax()} more than once; once is enough")
+    return LabelledNodes(rows, read_labels(y, len(rows), f"{whose}y"))
 
 
-def read_validation(pair: tuple[Numbers, Labels] | None, num_nodes: int, train: Labelled) -> Labelled:
-    """Take held-out nodes and their labels, of whatever classes; ``None`` is none.
+def read_validation(pair: tuple[Array, Array] | None, num_nodes: int, train: LabelledNodes) -> LabelledNodes:
+    """Validation nodes and their labels, of any classes; empty for ``None``.
 
     Raises:
         ConfigError: If it is not a pair.
-        DataError: If a node is in ``train``, or nodes and labels are not as they should be.
+        DataError: If a node is in ``train``, or nodes and labels cannot be used.
     """
     if pair is None:
-        return Labelled(train.nodes[:0], train.y[:0])
+        return LabelledNodes(train.nodes[:0], train.y[:0])
     if not isinstance(pair, Sequence) or len(pair) != 2:
         raise ConfigError(f"validation must be a pair (nodes, y), got {_describe(pair)}")
     val = read_labelled(*pair, num_nodes, "validation ")
-    shared = val.nodes[torch.isin(val.nodes, train.nodes)]
+    shared = np.intersect1d(val.nodes, train.nodes)
     if len(shared):
-        raise DataError(f"validation nodes has {int(shared[0])}, which is in nodes; hold it out of one")
+        raise DataError(f"validation nodes has {shared[0]}, which is in nodes; remove it from one of them")
     return val
 
 
-def default_nodes(data: GraphLike, mask_name: str) -> Tensor | None:
-    """Take the nodes of a split that comes with the graph.
+def read_name(name: Name) -> Name:
+    """The name of a task: text or a whole number."""
+    if isinstance(name, (str, int, np.integer)) and not isinstance(name, bool):
+        return name if isinstance(name, str) else int(name)
+    raise ConfigError(f"task = {name!r}: expected a string or a whole number")
+
+
+def default_nodes(data: GraphLike, mask_name: str) -> np.ndarray | None:
+    """The nodes ``[n]`` of a split that comes with the graph, or ``None`` if it has no such mask.
+
+    Unlabelled nodes of an :class:`hpn.Graph` are left out.
 
     Args:
         data: The graph.
         mask_name: ``train_mask``, ``val_mask`` or ``test_mask``.
 
-    Returns:
-        Their numbers ``[n]``, without unlabelled ones of an :class:`hpn.Graph`; ``None`` if there is no such
-        mask.
-
     Raises:
-        DataError: If it is not one Boolean a node.
+        DataError: If the mask is not one Boolean per node.
     """
     mask = getattr(data, mask_name, None)
     if isinstance(data, Graph) and data.masks is not None:
@@ -192,22 +172,35 @@ def default_nodes(data: GraphLike, mask_name: str) -> Tensor | None:
     if mask is None:
         return None
     what, num_nodes = f"data.{mask_name}", _find_features(data).shape[0]
-    chosen = _to_array(mask, what, "one Boolean a node")
+    chosen = _to_array(mask, what, "one Boolean per node")
     if chosen.ndim == 2:
-        raise DataError(f"{what} holds {chosen.shape[1]} splits, expected one; pass nodes, such as {what}[:, 0]")
+        raise DataError(f"{what} has shape {chosen.shape}, expected one split; pass nodes, such as {what}[:, 0]")
     if chosen.shape != (num_nodes,) or chosen.dtype != np.bool_:
-        raise DataError(f"{what} must be {num_nodes} Booleans, one a node, got {_describe(mask)}")
-    return torch.from_numpy(np.flatnonzero(chosen))
+        raise DataError(f"{what} must be {num_nodes} Booleans, one per node, got {_describe(mask)}")
+    return np.flatnonzero(chosen)
 
 
-def default_labels(data: GraphLike, nodes: Tensor) -> np.ndarray:
-    """Take the labels that come with the graph, in the form of :func:`read_labels`.
+def default_train_nodes(data: GraphLike, y: Array | None) -> np.ndarray:
+    """The nodes of ``train_mask``, or all that have a label."""
+    found = default_nodes(data, "train_mask")
+    if found is None and y is not None:
+        raise DataError("y was given without nodes; pass the nodes that it belongs to")
+    return find_labelled(data) if found is None else found
+
+
+def find_labelled(data: GraphLike) -> np.ndarray:
+    """All nodes of a graph that have a label, whatever masks it has."""
+    labels = getattr(data, "y", None)
+    if labels is None:
+        raise DataError("data.y is missing; pass nodes and y, or a graph with y (and train_mask)")
+    values = np.asarray(labels)
+    return np.flatnonzero(values >= 0) if values.dtype.kind in "if" else np.arange(len(values))
+
+
+def default_labels(data: GraphLike, rows: np.ndarray) -> np.ndarray:
+    """The labels of some nodes ``[n]`` that come with the graph, in the form of :func:`read_labels`.
 
     Labels of an :class:`hpn.Graph` are the names of its classes: their numbers may change as it grows.
-
-    Args:
-        data: The graph.
-        nodes: Whose labels, as :func:`read_nodes` gives them ``[n]``.
 
     Raises:
         DataError: If the graph has no labels, or one of these nodes has none.
@@ -217,8 +210,7 @@ def default_labels(data: GraphLike, nodes: Tensor) -> np.ndarray:
         raise DataError("data.y is missing; pass the labels of the nodes as y")
     labels, num_nodes = _read_label_row(y, "data.y"), _find_features(data).shape[0]
     if len(labels) != num_nodes:
-        raise DataError(f"data.y has {len(labels)} labels, but the graph has {num_nodes} nodes; pass y")
-    rows = nodes.numpy()
+        raise DataError(f"data.y has length {len(labels)}, expected {num_nodes} (one label per node); pass y")
     chosen = _read_each(labels[rows], "data.y", rows.tolist())
     if not isinstance(data, Graph):
         return chosen
@@ -228,46 +220,72 @@ def default_labels(data: GraphLike, nodes: Tensor) -> np.ndarray:
     return np.asarray(np.array(data.class_names, dtype=np.object_)[chosen])
 
 
+def code_of(label: Any) -> int:
+    """A number for a label that is the same on every machine and in every order of arrival."""
+    kind = "b" if isinstance(label, bool) else "i" if isinstance(label, int) else "s"
+    digest = hashlib.blake2b(f"{kind}{label}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 2
+
+
+def codes_of(labels: np.ndarray) -> np.ndarray:
+    """The numbers of many labels."""
+    known, place = np.unique(labels, return_inverse=True)
+    return np.array([code_of(label) for label in known.tolist()], dtype=np.int64)[place]
+
+
+def check_kind(labels: list[Any]) -> None:
+    """Refuse labels of several kinds: text, whole numbers, Booleans."""
+    names = {str: "text", bool: "Booleans"}
+    kinds = {names.get(type(label), "numbers") for label in labels}
+    if len(kinds) > 1:
+        raise DataError(f"labels are a mix of {' and '.join(sorted(kinds))}; use one kind")
+
+
 def arrange_features(data: GraphLike, names: Sequence[str]) -> GraphLike:
     """Bring the features of an :class:`hpn.Graph` into the order of ``names``.
 
-    The same graph gives the same object. Anything without names of features stays as it is.
+    The same graph gives the same object. Anything without feature names stays as it is.
 
     Raises:
         DataError: If a feature is missing or not among the names.
     """
-    given = data.feature_names if isinstance(data, Graph) else None
-    if not isinstance(data, Graph) or given is None or given == tuple(names):
+    if not isinstance(data, Graph) or data.feature_names in {None, tuple(names)}:
         return data
-    kept = _arranged.get(data)
-    if kept is not None and kept[0] == tuple(names):
-        return kept[1]
-    for some, others, wrong in ((names, given, "has no"), (given, names, "has an additional")):
-        known_names = set(others)
-        odd = list(dict.fromkeys(name.partition("[")[0] for name in some if name not in known_names))
+    return _arrange(data, tuple(names))
+
+
+@lru_cache(maxsize=KEPT)
+def _arrange(graph: Graph, names: tuple[str, ...]) -> Graph:
+    found = graph.feature_names or ()
+    for some, others, wrong in ((names, found, "has no"), (found, names, "has an additional")):
+        known = set(others)
+        odd = list(dict.fromkeys(name.partition("[")[0] for name in some if name not in known))
         if odd:
             listed = ", ".join(map(repr, odd[:_SHOWN])) + (", …" if len(odd) > _SHOWN else "")
             advice = "give the columns that the model was fitted with"
-            raise DataError(f"{data.name}: the nodes table {wrong} column {listed}; {advice}")
-    place = {name: at for at, name in enumerate(given)}
-    order = torch.tensor([place[name] for name in names])
-    x = data.x if isinstance(data.x, Tensor) else _read_features(data.x)
-    x = to_csr(to_scipy(x)[:, order.numpy()]) if is_sparse(x) else x[:, order]
-    _arranged[data] = tuple(names), replace(data, x=x, feature_names=tuple(names))
-    return _arranged[data][1]
+            raise DataError(f"{graph.name}: the nodes table {wrong} column {listed}; {advice}")
+    place = {name: at for at, name in enumerate(found)}
+    order = [place[name] for name in names]
+    x = to_csr(to_scipy(graph.x)[:, order]) if is_sparse(graph.x) else graph.x[:, order]
+    return replace(graph, x=x, feature_names=names)
+
+
+def _get(data: Any, name: str) -> Any:
+    value = getattr(data, name, None)
+    if isinstance(value, Tensor) and value.is_inference():  # PyTorch does not record changes of these
+        return _to_array(value, f"data.{name}", "numbers") if _is_dense(value) else value.clone()
+    return value
 
 
 def _find_features(data: Any) -> Any:
     """Features that are known to be a real matrix: a tensor, array or SciPy matrix."""
     x = given = _get(data, "x")
-    if isinstance(x, Tensor) or _is_scipy(x):
-        pass
-    elif hasattr(x, "columns"):  # a data frame
+    if hasattr(x, "columns"):  # a data frame
         for name, dtype in zip(x.columns, x.dtypes, strict=True):
             if getattr(dtype, "kind", "O") not in "biuf":
                 raise DataError(f"data.x must be {_FEATURES}, got {dtype} in column {name!r}")
         x = x.to_numpy(dtype=np.float32, na_value=np.nan)
-    else:
+    elif not isinstance(x, Tensor) and not _is_scipy(x):
         x = _to_array(x, "data.x", _FEATURES)
     is_real = x.dtype.kind in "biuf" if isinstance(x.dtype, np.dtype) else not x.dtype.is_complex
     if x.ndim != 2 or not is_real:
@@ -276,25 +294,35 @@ def _find_features(data: Any) -> Any:
 
 
 def _find_edges(data: Any, num_nodes: int) -> Any:
-    """Edges as a tensor or array of pairs, or as a sparse tensor."""
+    """Pairs of nodes ``[2, num_edges]``, a tensor or an array."""
     links, adjacency = _get(data, "edge_index"), _get(data, "adj_t")
     if links is not None:
         pairs = links if _is_dense(links) else _to_array(links, "data.edge_index", _LINKS)
         if 0 in pairs.shape:
-            return _no_pairs()
+            return _NO_PAIRS
         if pairs.ndim != 2 or pairs.shape[0] != 2 or not _is_whole(pairs):
             hint = "; transpose it" if tuple(pairs.shape[1:]) == (2,) else ""
             raise DataError(f"data.edge_index must be {_LINKS}, got {_describe(links)}{hint}")
         return pairs
     if adjacency is None:
-        return _no_pairs()
-    if callable(getattr(adjacency, "coo", None)):
-        return _stored_pairs(*adjacency.coo())
+        return _NO_PAIRS
     is_matrix = _is_scipy(adjacency) or (isinstance(adjacency, Tensor) and not _is_dense(adjacency))
-    if not is_matrix or tuple(adjacency.shape[:2]) != (num_nodes, num_nodes):
+    if callable(getattr(adjacency, "coo", None)):
+        row, column, value = adjacency.coo()
+    elif not is_matrix or tuple(adjacency.shape[:2]) != (num_nodes, num_nodes):
         wanted = f"a sparse matrix of shape [{num_nodes}, {num_nodes}]"
         raise DataError(f"data.adj_t must be {wanted}, got {_describe(adjacency)}")
-    return adjacency if isinstance(adjacency, Tensor) else _read_pairs(adjacency)
+    elif isinstance(adjacency, Tensor):
+        stored = adjacency.detach().cpu().to_sparse_coo()  # type: ignore[no-untyped-call]
+        (row, column), value = stored._indices(), stored._values()
+    else:
+        stored = adjacency.tocoo()
+        row, column, value = stored.row, stored.col, stored.data
+    pairs = np.stack([_to_array(part, "data.adj_t", _LINKS).astype(np.int64) for part in (row, column)])
+    if value is None:
+        return pairs
+    is_edge = _to_array(value, "data.adj_t", "numbers") != 0  # where blocks are stored, so are zeros
+    return pairs[:, is_edge.any(axis=tuple(range(1, is_edge.ndim)))]
 
 
 def _find_ids(data: Any, num_nodes: int) -> Any:
@@ -303,25 +331,24 @@ def _find_ids(data: Any, num_nodes: int) -> Any:
         return None
     ids = given if _is_dense(given) else _read_row(given, "data.n_id")
     if ids.shape != (num_nodes,) or not _is_whole(ids):
-        raise DataError(f"data.n_id must be {num_nodes} whole numbers, one a node, got {_describe(given)}")
+        raise DataError(f"data.n_id must be {num_nodes} whole numbers, one per node, got {_describe(given)}")
     return ids
 
 
-def _get(data: Any, name: str) -> Any:
-    value = getattr(data, name, None)
-    if not isinstance(value, Tensor) or not value.is_inference():
-        return value
-    # PyTorch does not count changes of these: known by its content, or not known again.
-    with torch.inference_mode(mode=False):
-        return _to_array(value, f"data.{name}", "numbers") if _is_dense(value) else value.clone()
+@dataclass(frozen=True)
+class _Parts:
+    """What a view is made of, compared by a key; kept with it, so that no other tensor takes their address."""
+
+    key: Hashable
+    parts: tuple[Any, ...] = field(compare=False)
 
 
 def _identify(part: Any) -> Hashable:
-    """Something that is equal for the same part of a graph only, as long as tensors are not let go."""
+    """Something that is equal for the same part of a graph only, as long as tensors are kept."""
+    if part is None:
+        return None
     if isinstance(part, Tensor):
         return id(part), part._version, part.data_ptr() if _is_dense(part) else 0
-    if part is None:
-        return id(part)
     stored = part.tocoo() if _is_scipy(part) else None
     content = hashlib.blake2b(digest_size=32)
     for array in [part] if stored is None else [stored.row, stored.col, stored.data]:
@@ -330,18 +357,20 @@ def _identify(part: Any) -> Hashable:
     return stored is None, tuple(part.shape), content.digest()
 
 
-def _make_view(x: Any, n_id: Any, *edges: Any) -> GraphView:
+@lru_cache(maxsize=KEPT)
+def _make_view(of: _Parts) -> GraphView:
+    x, n_id, *edges = of.parts
     features = _read_features(x)
     num_nodes = features.shape[0]
     is_compressed = len(edges) == 2  # as they are in an hpn.Graph
-    links = torch.from_numpy(_no_pairs() if is_compressed else _read_pairs(edges[0]))
-    built = Graph.build("data", x=features, links=links, y=torch.zeros(num_nodes, device="cpu"))
+    links = _NO_PAIRS if is_compressed else _to_array(edges[0], "data.edge_index", _LINKS).astype(np.int64)
+    built = Graph.build("data", x=features, links=torch.from_numpy(links), y=torch.zeros(num_nodes, device="cpu"))
     indptr, indices = (edges[0], edges[1][:]) if is_compressed else (built.indptr, built.indices)
     ids = np.arange(num_nodes) if n_id is None else _to_array(n_id, "data.n_id", _ROW).astype(np.int64)
     ordered = np.sort(ids)
-    often = ordered[1:][ordered[1:] == ordered[:-1]]
-    if len(often):
-        raise DataError(f"data.n_id has {often[0]} more than once; every node needs a number of its own")
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(repeated):
+        raise DataError(f"data.n_id has {repeated[0]} more than once; every node needs a number of its own")
     return GraphView.compressed(features, indptr, indices, torch.from_numpy(ids))
 
 
@@ -354,33 +383,10 @@ def _read_features(x: Any) -> Tensor:
     single: Any = x.detach().cpu().float()
     if single.layout == torch.sparse_coo and single.dense_dim() > 0:
         single = single.to_dense()
-    elif not _is_dense(single) and not (is_sparse(single) and single.col_indices().dtype == torch.long):
-        single = single.to_sparse_coo().to_sparse_csr()
-    result: Tensor = single.contiguous() if _is_dense(single) else single
-    return result
-
-
-def _read_pairs(edges: Any) -> np.ndarray:
-    if _is_scipy(edges):
-        stored = edges.tocoo()
-        return _stored_pairs(stored.row, stored.col, stored.data)
-    if isinstance(edges, Tensor) and not _is_dense(edges):
-        stored = edges.detach().cpu().to_sparse_coo()  # type: ignore[no-untyped-call]
-        return _stored_pairs(stored._indices()[0], stored._indices()[1], stored._values())
-    return _to_array(edges, "data.edge_index", _LINKS).astype(np.int64)
-
-
-def _stored_pairs(row: Any, column: Any, value: Any) -> np.ndarray:
-    """Rows and columns of entries that are not zero ``[2, n]``; where blocks are stored, so are zeros."""
-    pairs = np.stack([_to_array(part, "data.adj_t", _LINKS).astype(np.int64) for part in (row, column)])
-    if value is None:
-        return pairs
-    is_edge = _to_array(value, "data.adj_t", "numbers") != 0
-    return pairs[:, is_edge.any(axis=tuple(range(1, is_edge.ndim)))]
-
-
-def _no_pairs() -> np.ndarray:
-    return np.empty((2, 0), dtype=np.int64)
+    if _is_dense(single):
+        return single.contiguous()  # type: ignore[no-any-return]
+    is_ready = is_sparse(single) and single.col_indices().dtype == torch.long
+    return single if is_ready else single.to_sparse_coo().to_sparse_csr()  # type: ignore[no-any-return]
 
 
 def _read_row(values: Any, what: str) -> np.ndarray:
@@ -398,12 +404,12 @@ def _read_label_row(y: Any, what: str) -> np.ndarray:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise DataError(f"{what} must have one dimension, got shape {labels.shape}; give one label a node")
+        raise DataError(f"{what} must have one dimension, got shape {labels.shape}; give one label per node")
     return labels
 
 
 def _read_each(labels: np.ndarray, what: str, places: Sequence[int]) -> np.ndarray:
-    """Labels of any type in the form for their kind; ``places`` are the numbers of their positions."""
+    """Labels of any type in the form for their kind; ``places`` are their positions, for messages."""
 
     def refuse(wrong: Any, advice: str) -> None:
         if np.any(wrong):
@@ -443,7 +449,7 @@ def _to_array(values: Any, what: str, wanted: str) -> np.ndarray:
         else:
             array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except (TypeError, ValueError, RuntimeError):
-        raise DataError(f"{what} must be {wanted}, got {_describe(values)}") from None
+        array = np.empty(())
     if array.ndim == 0:
         raise DataError(f"{what} must be {wanted}, got {_describe(values)}")
     return array

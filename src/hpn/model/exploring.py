@@ -1,0 +1,49 @@
+"""The node explorer of a classifier: nodes of a graph with the evidence for each, and when they were learned."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hpn.datasets import Graph
+from hpn.datasets.graph import UNLABELLED
+from hpn.experiment.exploration import Drawing, Exploration, Group, Shown, choose_nodes, make_exploration
+from hpn.learners.hpn.account import find_accounts
+from hpn.learners.hpn.solved import SolvedNetwork
+from hpn.model.inputs import GraphLike, code_of, codes_of, default_labels
+from hpn.model.ledger import Ledger
+from hpn.streams import GraphView
+
+
+def explore(
+    data: GraphLike,
+    network: SolvedNetwork,
+    view: GraphView,
+    rows: np.ndarray,
+    labels: dict[int, Any],
+    ledger: Ledger,
+    drawing: Drawing,
+) -> Exploration:
+    """What :meth:`hpn.HPNClassifier.explore` returns."""
+    chosen = rows[choose_nodes(view, rows)]
+    codes, names, classes = np.full(len(chosen), -1), chosen, dict(labels)
+    if isinstance(data, Graph):
+        is_known = data.y.numpy()[chosen] != UNLABELLED
+        if is_known.any():
+            known = default_labels(data, chosen[is_known])
+            codes[is_known] = codes_of(known)
+            classes |= {code_of(label): label for label in np.unique(known).tolist()}
+        names = names if data.node_ids is None else data.node_ids[chosen]
+    graphs = sorted(ledger.graphs)
+    step_of_graph = np.array([graphs.index(graph) for graph in ledger.graphs], np.int64)
+    learned, steps = ledger.find(view), np.full(view.num_nodes, len(graphs))
+    np.minimum.at(steps, learned[learned >= 0], step_of_graph[ledger.rows[learned >= 0, 2]])
+    steps[steps == len(graphs)] = -1
+    shown = Shown(view, chosen, names.tolist(), codes, steps[chosen], len(rows))
+    accounts = find_accounts(network, view, chosen, partial(sorted, key=labels.__getitem__))
+    step_names = [f"learned in a graph of {graph.num_nodes:,} nodes" for graph in graphs]
+    classes = dict(sorted(classes.items(), key=lambda pair: str(pair[1])))
+    title, groups = getattr(data, "name", None) or "graph", [Group(np.arange(len(chosen)), accounts)]
+    return make_exploration(title, network, shown, groups, classes, step_names, drawing=drawing)
