@@ -330,9 +330,7 @@ def test_forgetting_what_the_graph_does_not_have_is_refused(cli: Cli, tmp_path: 
     Path("here.csv").write_text("id\nn 3\n")
     line = refused(cli, "forget", "model", part, "--nodes", "gone.csv")
     assert "there is no node with id 'n 40'; what is to be forgotten must be in the graph" in line
-    assert "nodes to forget (class 'fig') and must have them" in refused(
-        cli, "forget", "model", part, "--class", "fig"
-    )
+    assert "nodes to forget (class 'fig') and must have them" in refused(cli, "forget", "model", part, "--class", "fig")
     assert "nodes to keep, which were learned in another graph" in refused(
         cli, "forget", "model", part, "--nodes", "here.csv"
     )
