@@ -3,7 +3,7 @@
 For each candidate: the class-incremental (`global`) validation accuracy after the last task of the nearest
 class mean on smoothed features, and the task-incremental one of `probe`, mean over 5 seeds. Accuracy rises
 slowly with the number of edges, which cost time, so the fewest neighbours within 0.3 points of the best are
-chosen. Test nodes are never asked about.
+chosen. Test nodes are never evaluated.
 
     python docs/scripts/choose_digits_neighbors.py
 """

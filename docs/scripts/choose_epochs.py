@@ -1,4 +1,4 @@
-"""Validation AM of `joint` over epochs and learning rates, mean over 5 seeds. Test nodes are never asked.
+"""Validation AM of `joint` over epochs and learning rates, mean over 5 seeds. Test nodes are never evaluated.
 
 python docs/scripts/choose_epochs.py [DATASET ...]
 """
