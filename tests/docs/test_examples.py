@@ -1,0 +1,41 @@
+"""The scripts in ``examples/`` run and print what the documentation says of them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import hpn
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_estimator(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "classifier.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "the same answers as when all is learned at once: True" in out
+    assert "node-level prototype" in out
+    assert "the loaded model answers the same: True" in out
+
+
+def test_a_graph_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_graph.py"), run_name="__main__")
+    first, second = capsys.readouterr().out.splitlines()
+    assert float(first.split()[1]) > 80
+    assert second == "new accounts: bank, bank, shop"
+
+
+def test_a_learner_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_learner.py"), run_name="__main__")
+    means = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    assert means[0] > means[1] > 80
+
+
+def test_public_names() -> None:
+    for name in hpn.__all__:
+        assert hasattr(hpn, name)
+    assert set(dir(hpn)) == set(hpn.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = hpn.nothing  # type: ignore[attr-defined]

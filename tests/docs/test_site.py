@@ -1,0 +1,42 @@
+"""The documentation site builds without a warning, and all its links lead somewhere."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+check = runpy.run_path(str(ROOT / "docs" / "scripts" / "check_links.py"))["check"]
+
+
+@pytest.mark.slow
+def test_the_site_builds(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "cache", ROOT / "docs"]
+    built = subprocess.run([*command, tmp_path / "html"], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    assert check(tmp_path / "html") == []
+    charts = (tmp_path / "html" / "reproduction" / "dynamics.html").read_text()
+    assert charts.count('class="chart"') == 5
+    assert "vega.js" in charts
+    assert "hpn.HPNClassifier.partial_fit" in (tmp_path / "html" / "reference" / "api" / "estimators.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ("other.html", None),
+        ("other.html#here", None),
+        ("https://example.org/a", None),
+        ("other.html#gone", "leads to an anchor that does not exist"),
+        ("missing.svg", "leads to a file that does not exist"),
+        ("https://nowhere", "is not a well-formed address"),
+    ],
+)
+def test_broken_links_are_found(link: str, problem: str | None, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(f'<a href="{link}">link</a>')
+    (tmp_path / "other.html").write_text('<p id="here">text</p>')
+    assert check(tmp_path) == ([f"page.html: {link} {problem}"] if problem else [])
