@@ -25,8 +25,6 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "_ext", "scripts", "images"]
-# Pages that are being moved into the folders.
-exclude_patterns += [page.name for page in HERE.glob("*.md") if page.name != "index.md"]
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "linkify", "tasklist"]
 myst_heading_anchors = 4

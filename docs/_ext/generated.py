@@ -45,6 +45,29 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+# --- Contents of a section ----------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).resolve().parents[1]
+
+
+def contents(section: str, *first: str) -> str:
+    """The pages of a section with what each is about: those that are named in that order, then the others."""
+    pages = dict.fromkeys([*first, *sorted(page.stem for page in (DOCS / section).glob("*.md"))])
+    pages.pop("index")
+    rows = []
+    for name in pages:
+        title, paragraph = read_opening(DOCS / section / f"{name}.md")
+        rows.append(f"[{title}]({name}.md)\n: {paragraph}")
+    return "\n\n".join([*rows, "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])])
+
+
+def read_opening(page: Path) -> tuple[str, str]:
+    """The title of a page and its first paragraph, without links."""
+    title, _, rest = page.read_text().partition("# ")[2].partition("\n")
+    plain = [part for part in rest.split("\n\n") if part.strip() and part.strip()[0] not in "`#|<:!("]
+    return title, re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(plain[0].split())) if plain else ""
+
+
 # --- The command line ---------------------------------------------------------------------------------------------
 
 
@@ -362,7 +385,7 @@ def markdown(text: str) -> str:
 
 
 PARTS: dict[str, Callable[..., str]] = {
-    part.__name__: part for part in (api, commands, datasets, exports, hyperparameters, layers, metrics)
+    part.__name__: part for part in (api, commands, contents, datasets, exports, hyperparameters, layers, metrics)
 }
 
 
