@@ -576,7 +576,7 @@ def test_reproduce_lists_the_experiments(cli: Cli) -> None:
     ("words", "said"),
     [
         (["nonsense"], "unknown experiment 'nonsense'"),
-        (["list", "all"], "list goes alone"),
+        (["list", "all"], "list cannot be combined"),
         (["all", "--workers", "2", "--ray", "auto"], "give --workers N or --ray ADDRESS, not both"),
         (["all", "--datasets", "nowhere.npz"], "nowhere.npz"),
         (["all", "--seeds", "0"], "--seeds must be at least 1"),

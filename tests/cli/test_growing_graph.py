@@ -54,7 +54,7 @@ class World:
         return folder
 
     def accuracy(self, table: str, count: int) -> float:
-        """In per cent, on the test nodes among the first ones."""
+        """In percent, on the test nodes among the first ones."""
         predicted = {row["id"]: row["class"] for row in csv.DictReader(io.StringIO(table))}
         tested = [at for at in range(count) if self.is_test[at]]
         assert len(tested) > 200
@@ -104,14 +104,14 @@ def test_a_graph_that_grows(run: Callable[..., str], world: World, tmp_path: Pat
     never = run("predict", "never", grown)
     assert "Aachen" not in never
 
-    told = run("forget", "model", grown, "--class", "Aachen")
-    assert "nodes encoded again in" in told, "they were learned in two graphs"
+    found = run("forget", "model", grown, "--class", "Aachen")
+    assert "nodes encoded again in" in found, "they were learned in two graphs"
     assert run("predict", "model", grown) == never
 
     run("update", "model", grown, "--refresh")
     assert run("predict", "model", grown) == at_once
-    told = run("forget", "model", grown, "--class", "Aachen")
-    assert "encoded again" not in told, "sums are subtracted"
+    found = run("forget", "model", grown, "--class", "Aachen")
+    assert "encoded again" not in found, "sums are subtracted"
     assert run("predict", "model", grown) == never
     files = [sorted(Path(name).iterdir()) for name in ("model", "never")]
     assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
@@ -132,9 +132,9 @@ def test_python_and_the_command_line_give_the_same(run: Callable[..., str], worl
         assert [float(row["probability"]) for row in rows] == probabilities.max(axis=1).tolist()
     model.save("python")
     assert run("predict", "python", str(grown)) == run("predict", "model", str(grown))
-    (asked,) = model.explain(graph, graph.index([rows[3]["id"]]))
-    told = json.loads(run("explain", "model", str(grown), "--node", rows[3]["id"], "--json"))
-    assert [slot["predicted"] for slot in told["slots"]] == [slot.predicted for slot in asked.slots]
+    (explained,) = model.explain(graph, graph.index([rows[3]["id"]]))
+    found = json.loads(run("explain", "model", str(grown), "--node", rows[3]["id"], "--json"))
+    assert [slot["predicted"] for slot in found["slots"]] == [slot.predicted for slot in explained.slots]
 
 
 def test_a_single_new_node(run: Callable[..., str], world: World, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_single_new_node(run: Callable[..., str], world: World, tmp_path: Path
     header, row = run("predict", "model", str(early), "--nodes", "ids.csv").splitlines()
     assert header == "id,class,probability,second_class,second_probability"
     assert row.startswith("neu,Bern,")
-    told = run("explain", "model", str(early), "--node", "neu")
-    assert told.startswith("node neu: Bern (")
-    line = next(line for line in told.splitlines() if "neighbours that matter most" in line)
+    found = run("explain", "model", str(early), "--node", "neu")
+    assert found.startswith("node neu: Bern (")
+    line = next(line for line in found.splitlines() if "neighbours that matter most" in line)
     assert any(f"{world.ids[friend]} (" in line for friend in friends)

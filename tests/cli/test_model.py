@@ -329,7 +329,7 @@ def test_forgetting_what_the_graph_does_not_have_is_refused(cli: Cli, tmp_path: 
     Path("gone.csv").write_text("id\nn 40\n")
     Path("here.csv").write_text("id\nn 3\n")
     line = refused(cli, "forget", "model", part, "--nodes", "gone.csv")
-    assert "there is no node with id 'n 40'; what is to be forgotten must be in the graph" in line
+    assert "there is no node with id 'n 40'; nodes to forget must be in the graph" in line
     assert "nodes to forget (class 'fig') and must have them" in refused(cli, "forget", "model", part, "--class", "fig")
     assert "nodes to keep, which were learned in another graph" in refused(
         cli, "forget", "model", part, "--nodes", "here.csv"
@@ -374,7 +374,7 @@ def test_wrong_arguments(cli: Cli, fitted: str) -> None:
     for words, message in (
         (("predict", "--nodes", "ids.csv", "--unlabelled"), "give --nodes FILE or --unlabelled, not both"),
         (("predict", "--nodes", "none.csv"), "cannot read none.csv (No such file or directory)"),
-        (("predict", "--nodes", "other.csv"), "other.csv has no column id; its columns are name, age"),
+        (("predict", "--nodes", "other.csv"), "other.csv has no column id (columns: name, age)"),
         (("predict", "--nodes", "empty.csv"), "empty.csv has no ids"),
         (("predict", "--nodes", "short.csv"), "short.csv: row 2 has no id"),
         (("predict", "--nodes", "bad.csv"), "cannot read bad.csv"),
@@ -382,8 +382,8 @@ def test_wrong_arguments(cli: Cli, fitted: str) -> None:
         (("predict", "--out", "found.xlsx"), "expected a name that ends in .csv or .parquet"),
         (("predict", "--out", "none/found.csv"), "there is no folder none"),
         (("explain", "--node", "n 99"), "there is no node with id 'n 99'"),
-        (("forget",), "give --nodes FILE or --class NAME, one of them"),
-        (("forget", "--nodes", "ids.csv", "--class", "fig"), "give --nodes FILE or --class NAME, one of them"),
+        (("forget",), "give either --nodes FILE or --class NAME"),
+        (("forget", "--nodes", "ids.csv", "--class", "fig"), "give either --nodes FILE or --class NAME"),
     ):
         assert message in refused(cli, words[0], "model", fitted, *words[1:])
     assert "no data set or file 'nowhere'" in refused(cli, "predict", "model", "nowhere")
@@ -478,7 +478,7 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path, fitted: str)
     assert "null.parquet: row 1 has no id" in refused(cli, "predict", "model", fitted, "--nodes", "null.parquet")
     several = tmp_path / "several.csv"
     several.write_text("n 1\nn 2,n 3\n")
-    assert "several.csv has no column id; its columns are n 1" in refused(
+    assert "several.csv has no column id (columns: n 1)" in refused(
         cli, "predict", "model", fitted, "--nodes", str(several)
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpn.display import print_comparison, print_result
+from hpn.display.runs import print_comparison, print_result
 from hpn.experiment.compare.result import Comparison
 from hpn.experiment.run.result import RunResult
 from hpn.metrics import METRICS, Measured, Metric, metric, metrics_table, summarize

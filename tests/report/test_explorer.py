@@ -112,8 +112,14 @@ def test_a_report_of_a_model(cli: Any, tmp_path: Path, make_run: Any) -> None:
     folder = make_run("run").name
     for words, said in (
         (["model"], "model is a model; give the graph to show as --graph GRAPH"),
-        ([folder, "--graph", "graph"], "--graph goes with one model of hpn fit, got run, which is not a model"),
-        (["model", folder, "--graph", "graph"], "--graph goes with one model of hpn fit, got several folders"),
+        (
+            [folder, "--graph", "graph"],
+            "--graph needs the folder of one model of hpn fit, got run, which is not a model",
+        ),
+        (
+            ["model", folder, "--graph", "graph"],
+            "--graph needs the folder of one model of hpn fit, got several folders",
+        ),
         (["model", "--graph", "graph", "--map", "umap"], "--map must be pca or tsne, got 'umap'"),
         (["model", "--graph", "nowhere"], "nowhere"),
         (["model", "--graph", "other"], "has no feature column 'b'"),

@@ -51,7 +51,7 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    except OSError as error:  # the disk is full, a folder went away
+    except OSError as error:  # a full disk, or a folder that was removed
         todo = "free some space" if disk_full(error) else "fix that"
         advice = "" if "the same command" in str(error) else f"; {todo}, and run the same command again"
         code = fail(f"{error}{advice}", 1)
@@ -64,8 +64,8 @@ class Interrupted(BaseException):
 
 
 def fail(message: str, code: int) -> int:
-    """State on one line why this ends; returns the exit code."""
-    _on_signal(signal.SIG_IGN)  # a second Ctrl-C does not cut the message short
+    """Print why the command fails, on one line, and return the exit code."""
+    _on_signal(signal.SIG_IGN)  # a second Ctrl-C does not cut off the message
     # Names in a message may come from a file: no line breaks, no terminal control sequences.
     line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(message.split()))
     sys.stderr.write(f"hpn: {line}\n")

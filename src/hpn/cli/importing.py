@@ -16,7 +16,7 @@ from hpn.cli.session import Session, TextColumns, count, describe_sizes
 @with_options
 def import_(
     source: Dataset,
-    store: Annotated[Path, Argument(metavar="STORE", help="The folder to make.")],
+    store: Annotated[Path, Argument(metavar="STORE", help="The folder to create.")],
     *,
     features: Annotated[
         str, Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
@@ -25,9 +25,9 @@ def import_(
     set_: DataSettings = None,
     session: Session,
 ) -> None:
-    """Write a data set as a store: flat arrays that every command maps into memory instead of reading them.
+    """Write a data set as a store: flat arrays that commands map into memory instead of reading them.
 
-    Tables are streamed, so that they may be larger than memory. A store goes wherever a data set goes.
+    Tables are streamed, so that they may be larger than memory. Every command that takes a data set takes a store.
     """
     from hpn.datasets.catalog import describe_graph
     from hpn.datasets.importing import import_dataset

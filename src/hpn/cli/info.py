@@ -1,4 +1,4 @@
-"""``hpn recipes``, ``hpn report``, ``hpn methods`` and ``hpn datasets``: what there is."""
+"""``hpn recipes``, ``hpn report``, ``hpn methods`` and ``hpn datasets``: what is available."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpn.cli.app import app
-from hpn.cli.options import DataRoot, DataSettings, Output, read_settings, with_options
+from hpn.cli.options import DataRoot, DataSettings, OutputOptions, read_settings, with_options
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpn.learners import Learner
 
-datasets_app = typer.Typer(help="Data sets: what there is, what is on disk.")
+datasets_app = typer.Typer(help="Data sets: which are available, which are on disk.")
 app.add_typer(datasets_app, name="datasets")
 
 
 @app.command()
 @with_options
-def recipes(output: Output) -> None:
+def recipes(output: OutputOptions) -> None:
     """List the packaged recipes: settings that `hpn run` uses where they apply."""
-    from hpn.display import print_recipes
+    from hpn.display.runs import print_recipes
     from hpn.experiment.recipes import packaged_recipes
 
     output.report([recipe.model_dump(mode="json") for recipe in packaged_recipes()], print_recipes)
@@ -37,7 +37,7 @@ def report(
     ],
     *,
     graph: Annotated[
-        str | None, typer.Option(metavar="GRAPH", help="Show the nodes of this graph as a model answers them.")
+        str | None, typer.Option(metavar="GRAPH", help="Show the nodes of this graph with the predictions of a model.")
     ] = None,
     map_: Annotated[
         str, typer.Option("--map", metavar="HOW", help="With --graph: pca, or tsne for up to 3,000 nodes.")
@@ -61,7 +61,7 @@ def report(
         raise ConfigError(f"{models[0]} is a model; give the graph to show as --graph GRAPH")
     if len(runs) != 1 or not models:
         what = "several folders" if len(runs) > 1 else f"{runs[0]}, which is not a model"
-        raise ConfigError(f"--graph goes with one model of hpn fit, got {what}")
+        raise ConfigError(f"--graph needs the folder of one model of hpn fit, got {what}")
     if map_ not in {"pca", "tsne"}:
         raise ConfigError(f"--map must be pca or tsne, got {map_!r}")
     typer.echo(str(_report_model(runs[0], graph, map_, out, data_root)))
@@ -81,8 +81,8 @@ def _report_model(model: Path, graph: str, drawing: Any, out: Path, data_root: P
 
 @app.command()
 @with_options
-def methods(output: Output) -> None:
-    """List the learners with their hyper-parameters: the values that take effect, and what they mean.
+def methods(output: OutputOptions) -> None:
+    """List the learners with their hyper-parameters, default values and meanings.
 
     Learners of installed packages (entry points of the group hpn.learners) come last.
     """
@@ -127,12 +127,12 @@ def _print_methods(described: dict[str, dict[str, Any]]) -> None:
 
 @datasets_app.callback(invoke_without_command=True)
 @with_options
-def datasets_list(context: typer.Context, *, data_root: DataRoot = None, output: Output) -> None:
+def datasets_list(context: typer.Context, *, data_root: DataRoot = None, output: OutputOptions) -> None:
     """List the data sets with their statistics, and whether they are on disk."""
     if context.invoked_subcommand is not None:
         return
     from hpn.datasets import CATALOG, default_data_root
-    from hpn.display import print_datasets
+    from hpn.display.runs import print_datasets
 
     where = data_root or default_data_root()
     sizes = ("nodes", "edges", "features", "classes")
@@ -154,11 +154,11 @@ def datasets_info(
     seed: Annotated[int, typer.Option(metavar="S", help="Draws a seeded split.")] = 0,
     set_: DataSettings = None,
     data_root: DataRoot = None,
-    output: Output,
+    output: OutputOptions,
 ) -> None:
     """Show a data set's classes and sizes, task sequence and splits."""
     from hpn.datasets import describe_graph, load_dataset
-    from hpn.display import print_dataset
+    from hpn.display.runs import print_dataset
     from hpn.streams import TaskStream
 
     graph = load_dataset(name, data_root=data_root, **read_settings(set_, "data."))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from hpn.cli.app import app
-from hpn.cli.options import Output, with_options
+from hpn.cli.options import OutputOptions, with_options
 from hpn.cli.session import (
     GraphPath,
     ModelPath,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1 << 16
 """Nodes that are predicted at once."""
+HELD_OUT = 5
+"""One in so many labelled nodes of a class is held out, if the graph has no split of its own."""
 
 
 @app.command()
@@ -55,16 +57,15 @@ def fit(
 ) -> None:
     """Learn the labelled nodes of a graph, and write a model.
 
-    States the accuracy on labelled nodes that are held out, then learns from all of them.
+    Reports the accuracy on labelled nodes that are held out, then learns from all of them.
     """
-    from hpn.cli.held_out import measure
     from hpn.model.core import ClassifierCore
 
     _check_out(out, force)
     loaded = session.open_graph(graph, text=tuple(text or ()))
     model = ClassifierCore(width=width, strength=strength, balance=balance, threshold=threshold, random_state=seed)
     with session.working(f"measuring on held-out nodes of {graph}"):
-        held_out, accuracy = measure(model, loaded, seed)
+        held_out, accuracy = _measure(model, loaded, seed)
     with session.working(f"learning {graph}"):
         model.update(loaded)  # with what was learned already, the same as learning all at once
     session.save(model, out)
@@ -101,11 +102,11 @@ def update(
     graph: GraphPath,
     *,
     refresh: Annotated[
-        bool, Option("--refresh", help="Learn the whole graph anew: equals a new fit, bit for bit.")
+        bool, Option("--refresh", help="Learn the whole graph again: equals a new fit, bit for bit.")
     ] = False,
     session: Session,
 ) -> None:
-    """Learn the labels of a graph, as it is now, that are new or have changed since."""
+    """Learn the labels of a graph that are new or have changed since."""
     learned, loaded = session.open_both(model, graph)
     with session.working(f"learning what is new in {graph}"):
         done = learned.update(loaded, refresh=refresh)
@@ -114,7 +115,7 @@ def update(
     counts, fate = _by_name(learned.counts_), "forgotten" if refresh else "kept"
     unlabelled = f"{count(done.unlabelled, 'learned node')} without a label in this graph: {fate}"
     lines = [
-        f"{done.new:,} new and {done.changed:,} changed labels learned",
+        f"{done.new:,} new and {count(done.changed, 'changed label')} learned",
         describe_names("new classes", done.new_classes),
         unlabelled if done.unlabelled else "",
         *_describe_consequences(done, "" if refresh else ", because labels of another graph changed"),
@@ -138,7 +139,7 @@ def forget(
     Where the graph is not the one they were learned in, everything else is encoded again in the graph given.
     """
     if (nodes is None) == (class_ is None):
-        raise ConfigError("give --nodes FILE or --class NAME, one of them")
+        raise ConfigError("give either --nodes FILE or --class NAME")
     learned, loaded = session.open_both(model, graph)
     # Models made in Python may have classes that are numbers.
     label = next((label for label in learned.classes_.tolist() if str(label) == class_), class_)
@@ -150,7 +151,7 @@ def forget(
             given = {"nodes": loaded.index(read_ids_file(nodes))}
         except DataError as error:
             raise DataError(
-                f"{error}; what is to be forgotten must be in the graph: give the graph with it, or use "
+                f"{error}; nodes to forget must be in the graph: give the graph with them, or use "
                 "hpn update --refresh, which learns the graph as it is and nothing else"
             ) from None
     with session.working(f"forgetting in {graph}"):
@@ -169,8 +170,8 @@ def forget(
 
 @app.command()
 @with_options
-def show(model: ModelPath, output: Output) -> None:
-    """Show what a model has learned, and what it takes."""
+def show(model: ModelPath, output: OutputOptions) -> None:
+    """Show what a model has learned, and its size."""
     from hpn.model.saved import read_summary
 
     session = Session(as_json=output.as_json, quiet=True)
@@ -209,7 +210,7 @@ def predict(
     out: Annotated[Path, Option(metavar="FILE", help="A .csv or .parquet file; - is standard output.")] = Path("-"),
     session: Session,
 ) -> None:
-    """Predict the classes of nodes: id, class, probability, and the second likeliest class."""
+    """Predict the classes of nodes: id, class, probability, and the second most probable class."""
     import numpy as np
 
     from hpn.cli import node_files
@@ -249,7 +250,7 @@ def explain(
     node: Annotated[str, Option(metavar="ID", help="The id of the node.")],
     session: Session,
 ) -> None:
-    """Explain a prediction: what speaks for which class, and which neighbours and features matter most."""
+    """Explain a prediction: evidence for each class, and the neighbours and features that matter most."""
     learned, loaded = session.open_both(model, graph)
     rows = loaded.index([node])
     with session.working(f"explaining {node}"):
@@ -263,8 +264,46 @@ def explain(
     session.report(asdict(found), [str(found)])
 
 
+def _measure(model: ClassifierCore, graph: Graph, seed: int) -> tuple[dict[str, Any], str]:
+    """Fit a new model to part of the labelled nodes and evaluate it on the others, if any can be held out.
+
+    A graph with masks has training and test nodes. Otherwise the seed draws a fifth of each class as test nodes.
+
+    Returns:
+        The ``accuracy`` in percent and the split ``held_out``, and a line that states them.
+    """
+    import numpy as np
+
+    y = graph.y.numpy()
+    is_labelled = y >= 0
+    if not is_labelled.any():
+        raise DataError(f"{graph.name}: no node has a label; label some of them to learn from")
+    if graph.masks is not None:
+        is_train, is_test = graph.masks.train.numpy(), graph.masks.test.numpy()
+        split: dict[str, Any] = {"split": "given", "seed": None}
+        words, reason = "the test nodes of the graph's own split", "the graph's own split has none"
+    else:
+        order = np.random.default_rng(seed).permutation(np.flatnonzero(is_labelled))
+        is_test = np.zeros(len(y), bool)
+        for label in np.unique(y[order]):
+            members = order[y[order] == label]
+            is_test[members[: len(members) // HELD_OUT]] = True
+        is_train, split = ~is_test, {"split": "seeded", "seed": seed}
+        words, reason = f"a fifth of each class, seed {seed}", f"no class has {HELD_OUT} labels"
+    train, test = (np.flatnonzero(mask & is_labelled) for mask in (is_train, is_test))
+    if len(np.unique(y[is_labelled])) < 2:
+        why = "the labelled nodes are all of one class"
+    elif len(train) == 0 or len(test) == 0:
+        why = f"there are too few labels to hold any out ({reason})"
+    else:
+        accuracy = 100 * model.partial_fit(graph, train).score(graph, test)
+        line = f"accuracy: {accuracy:.1f} % of {count(len(test), 'held-out node')} ({words})"
+        return {"held_out": {**split, "train": len(train), "test": len(test)}, "accuracy": accuracy}, line
+    return {"held_out": None, "accuracy": None}, f"accuracy: not measured, as {why}"
+
+
 def _check_out(out: Path, force: bool) -> None:
-    """Refuse to write over what is not a model, or over a model unless that is wanted."""
+    """Refuse to replace a folder that is not a model, or a model without --force."""
     from hpn.model.saved import is_model
 
     if is_model(out):
@@ -304,7 +343,7 @@ def _describe_consequences(done: Update | Forgotten, why: str) -> list[str]:
 
 
 def _predict(model: ClassifierCore, graph: Graph, rows: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """Id, class, probability, second class and its probability of each node; a single class has no second."""
+    """Id, class, probability, second class and its probability per node; a single class has no second."""
     import numpy as np
 
     classes = model.classes_.tolist()

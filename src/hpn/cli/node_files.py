@@ -1,4 +1,4 @@
-"""Files about nodes that commands read and write: ids, and predictions."""
+"""Files of nodes that commands read and write: ids and predictions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,11 @@ COLUMNS = {
     "second_class": "VARCHAR",
     "second_probability": "DOUBLE",
 }
-"""Of predictions, with their types; ids that are whole numbers stay such."""
+"""Columns of predictions and their types; ids that are whole numbers stay whole numbers."""
 
 
 def read_ids_file(path: Path) -> list[Any]:
-    """Read ids from the column ``id`` of a CSV or Parquet table, or from a text file with one id per line.
-
-    Raises:
-        DataError: If the file cannot be read or has no ids.
-    """
+    """Read ids from the column ``id`` of a CSV or Parquet table, or from a text file with one id per line."""
     import duckdb
 
     is_parquet = path.suffix == ".parquet"
@@ -41,7 +37,7 @@ def read_ids_file(path: Path) -> list[Any]:
     at = next((names.index(name) for name in ID_NAMES if name in names), None)
     if at is None and (is_parquet or any(len(row) > 1 for row in rows)):
         columns = ", ".join(names[:8])
-        raise DataError(f"{path} has no column id; its columns are {columns}: name one of them id")
+        raise DataError(f"{path} has no column id (columns: {columns}); name one of them id")
     ids = [row[at or 0] if len(row) > (at or 0) else None for row in rows[0 if at is None else 1 :]]
     if not ids:
         raise DataError(f"{path} has no ids; give a table with a column id")
@@ -65,16 +61,11 @@ def _read_parquet(path: Path) -> list[Sequence[Any]]:
 
 
 def check_table(path: Path, graph: Path) -> None:
-    """Refuse a file that predictions cannot be written to, before they are made.
-
-    Raises:
-        ConfigError: If its name ends in neither ``.csv`` nor ``.parquet``, it is a file of the graph or a
-            folder, or its folder does not exist.
-    """
+    """Refuse a file that predictions cannot be written to, before they are made."""
     if path.suffix not in {".csv", ".parquet"}:
         raise ConfigError(f"--out {path}: expected a name that ends in .csv or .parquet, or - for standard output")
     if not path.parent.is_dir():
-        raise ConfigError(f"--out {path}: there is no folder {path.parent}; make it first")
+        raise ConfigError(f"--out {path}: there is no folder {path.parent}; create it first")
     if path.is_dir():
         raise ConfigError(f"--out {path} is a folder; give the name of a file")
     folder = graph if graph.is_dir() else graph.parent
@@ -84,11 +75,7 @@ def check_table(path: Path, graph: Path) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Sequence[Any]]) -> None:
-    """Write predictions as CSV or Parquet; an earlier file stays until the new one is complete.
-
-    Raises:
-        DataError: If the disk is full.
-    """
+    """Write predictions as CSV or Parquet; an earlier file stays until the new one is complete."""
     try:
         write_atomic(path, to_csv(rows).encode() if path.suffix == ".csv" else _to_parquet(rows))
     except Exception as error:
@@ -114,7 +101,7 @@ def _to_parquet(rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 def to_csv(rows: Iterable[Sequence[Any]]) -> str:
-    """Predictions as CSV with a header; probabilities with all their digits."""
+    """Predictions as CSV with a header; probabilities have all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

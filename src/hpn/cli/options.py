@@ -1,4 +1,4 @@
-"""Options that commands share, alone and in groups, and how a command ends."""
+"""Options that commands share, alone and in groups, and how a command reports its result."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """What is learned and how it is evaluated."""
+class ProtocolOptions:
+    """The protocol: what is learned, and how it is evaluated."""
 
     scenario: Annotated[str | None, Option(metavar="NAME", help="task or class.")] = None
     edges: Edges = None
@@ -60,7 +60,7 @@ class Seeds:
     seed: Seed = None
 
     def choose(self, default: int = 1) -> int | list[int]:
-        """The one that is given."""
+        """The option that is given."""
         if self.seeds is not None and self.seed:
             raise ConfigError("give --seeds N or --seed S, not both")
         if self.seeds is not None and self.seeds < 1:
@@ -88,7 +88,7 @@ class Places(Place):
     workers: Annotated[int | None, Option(metavar="N", help="Processes; default all cores.")] = None
 
     def choose(self) -> dict[str, Any]:
-        """The choices as arguments; on a cluster, the number of workers is not for the user to choose."""
+        """The choices as arguments; by default one worker per core."""
         if self.ray is not None and self.workers is not None:
             raise ConfigError("give --workers N or --ray ADDRESS, not both: a cluster uses the cores it has")
         if self.workers is not None:
@@ -99,13 +99,13 @@ class Places(Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
-    """How a command ends."""
+class OutputOptions:
+    """How a command reports its result."""
 
     as_json: Annotated[bool, Option("--json", help="Print exactly one JSON object.")] = False
 
     def report(self, found: Any, show: Callable[[Any], None] | Iterable[str]) -> None:
-        """End a command: print one line of JSON, or what is for people (without empty lines)."""
+        """Print one line of JSON, or what people read (without empty lines)."""
         if self.as_json:
             content = found.to_json() if hasattr(found, "to_json") else found
             typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
@@ -116,13 +116,13 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchedOutput(Output):
-    """How a command that takes a while shows its progress and ends."""
+class WatchedOutput(OutputOptions):
+    """How a long command shows its progress and reports its result."""
 
-    quiet: Annotated[bool, Option("--quiet", help="No progress.")] = False
+    quiet: Annotated[bool, Option("--quiet", help="Show no progress.")] = False
 
     def watching(self) -> contextlib.AbstractContextManager[Watcher]:
-        """What watches the command: nothing, bars in a terminal, lines elsewhere."""
+        """The progress display: none, bars in a terminal, or lines elsewhere."""
         if self.quiet:
             from hpn.experiment.watch import Watcher
 
@@ -133,7 +133,7 @@ class WatchedOutput(Output):
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of the groups (dataclasses like :class:`Protocol`) among its parameters."""
+    """Replace parameters that are groups (dataclasses such as :class:`ProtocolOptions`) by their options."""
     own = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
     options: list[inspect.Parameter] = []
@@ -156,7 +156,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_settings(pairs: Iterable[str] | None, prefix: str = "") -> dict[str, str]:
-    """``KEY=VALUE`` words by their keys, which are given without the prefix."""
+    """``KEY=VALUE`` arguments as a dictionary; the prefix of keys is removed."""
     settings = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")

@@ -20,7 +20,7 @@ MANY = "--datasets"
 
 
 class ManyDatasets(typer.core.TyperCommand):
-    """A command whose option ``--datasets`` takes every word up to the next option."""
+    """A command whose option ``--datasets`` takes all values up to the next option."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Write ``--datasets a b`` out as ``--datasets a --datasets b``."""
@@ -30,34 +30,34 @@ class ManyDatasets(typer.core.TyperCommand):
 @app.command(cls=ManyDatasets)
 @with_options
 def reproduce(
-    names: Annotated[list[str], Argument(metavar="NAME", help="Experiments, all of them (all), or list.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Names of experiments, all, or list.")],
     *,
     datasets: Annotated[
         list[str] | None,
         Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
     ] = None,
     only: Annotated[
-        str | None, Option(metavar="WORD", help="Run the rows of this method or preset; all other rows stay.")
+        str | None, Option(metavar="WORD", help="Run only the rows of this method or preset; other rows stay.")
     ] = None,
     seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
     runs: Runs = Path("runs"),
-    out: Annotated[Path, Option(metavar="DIR", help="Where the pages go.")] = Path("reproduction"),
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the pages.")] = Path("reproduction"),
     fresh: Fresh = False,
     places: Places,
     output: WatchedOutput,
 ) -> None:
-    """Repeat experiments of the paper; write a page about each, its numbers beside ours.
+    """Repeat experiments of the paper, and write a page about each with its numbers beside ours.
 
-    Nothing runs twice: the same command again resumes an interrupted one, and experiments share their runs,
-    also with run and compare. Data sets that an earlier call put on a page stay there.
+    Nothing runs twice: the same command again resumes an interrupted one, and experiments share their runs
+    with each other, with run and with compare. Data sets that an earlier call put on a page stay there.
     """
     from hpn import reproduction
-    from hpn.display import print_experiments, print_reproduction
+    from hpn.display.runs import print_experiments, print_reproduction
 
     if "list" in names:
         if len(names) > 1:
-            raise ConfigError("list goes alone; leave the other names out")
+            raise ConfigError("list cannot be combined with other names; leave them out")
         rows: list[dict[str, Any]] = [
             {"name": name, **experiment.words(), "datasets": list(experiment.datasets)}
             for name, experiment in reproduction.EXPERIMENTS.items()
@@ -83,12 +83,7 @@ def reproduce(
 
 
 def _repeated(args: list[str]) -> list[str]:
-    """Put the option before each of its words.
-
-    Example:
-        >>> _repeated(["all", "--datasets", "cora", "digits", "--seeds", "2"])
-        ['all', '--datasets', 'cora', '--datasets', 'digits', '--seeds', '2']
-    """
+    """Put the option before each of its values."""
     written: list[str] = []
     option = ""
     for word in args:

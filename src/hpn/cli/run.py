@@ -1,4 +1,4 @@
-"""``hpn run``, ``hpn compare`` and ``hpn tune``: what runs."""
+"""``hpn run``, ``hpn compare`` and ``hpn tune``: experiments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpn.cli.options import (
     Method,
     Place,
     Places,
-    Protocol,
+    ProtocolOptions,
     Runs,
     Seeds,
     Settings,
@@ -54,15 +54,15 @@ def run(
     out: Annotated[Path | None, Option(metavar="DIR", help="Run folder.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier run in the folder.")] = False,
     track: Track = None,
-    protocol: Protocol,
+    protocol: ProtocolOptions,
     place: Place,
     output: WatchedOutput,
 ) -> None:
-    """Learn a data set step by step, and measure after each step.
+    """Learn a data set step by step, and evaluate after each step.
 
     The same command again resumes an interrupted run.
     """
-    from hpn.display import print_result
+    from hpn.display.runs import print_result
     from hpn.experiment.run.finished import find_finished
 
     if recipe is not None and no_recipe:
@@ -107,19 +107,19 @@ def compare(
     evaluate_ahead: EvaluateAhead = False,
     no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
     runs: Runs = Path("runs"),
-    out: Annotated[Path | None, Option(metavar="DIR", help="Where the tables go.")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the tables.")] = None,
     fresh: Fresh = False,
     track: Track = None,
-    protocol: Protocol,
+    protocol: ProtocolOptions,
     places: Places,
     output: WatchedOutput,
 ) -> None:
-    """Run many methods on a data set and put them in one table, the paper's numbers beside them.
+    """Run many methods on a data set, and show them in one table with the paper's numbers.
 
     Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
     interrupted one.
     """
-    from hpn.display import print_comparison
+    from hpn.display.runs import print_comparison
     from hpn.experiment.compare.table import compare as compare_methods
     from hpn.report.comparison import write_comparison
 
@@ -156,7 +156,7 @@ def tune(
     backbone: Backbone = None,
     trials: Annotated[int, Option(metavar="N", help="Settings to try.")] = 30,
     seeds: Annotated[int, Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
-    final_seeds: Annotated[int, Option(metavar="N", help="Seeds of the test of the chosen.")] = 5,
+    final_seeds: Annotated[int, Option(metavar="N", help="Seeds of the final test.")] = 5,
     set_: Annotated[
         list[str] | None, Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION.")
     ] = None,
@@ -164,7 +164,7 @@ def tune(
     recipe_out: Annotated[Path | None, Option(metavar="FILE", help="A copy of the recipe.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier search.")] = False,
     track: Track = None,
-    protocol: Protocol,
+    protocol: ProtocolOptions,
     places: Places,
     output: WatchedOutput,
 ) -> None:
@@ -173,7 +173,7 @@ def tune(
     Test nodes are evaluated once the choice is made, not before. The same command again resumes an
     interrupted one.
     """
-    from hpn.display import print_tuned
+    from hpn.display.runs import print_tuned
     from hpn.experiment.tune.tuning import tune as search
 
     with output.watching() as watcher:

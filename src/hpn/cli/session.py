@@ -1,4 +1,4 @@
-"""What commands that read a graph share: their options, what they show, and how they word it."""
+"""What commands that read a graph share: options, progress, and the wording of results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Session(WatchedOutput):
             return ClassifierCore.load(path)
 
     def reading(self, **options: Any) -> dict[str, Any]:
-        """The options of a graph's reader that are given; others are left to the reader."""
+        """The given options of a graph's reader; the reader has defaults for the others."""
         options |= {"missing": self.missing, "unknown_edges": self.unknown_edges}
         return {name: value for name, value in options.items() if value}
 
@@ -63,7 +63,7 @@ class Session(WatchedOutput):
         return graph
 
     def open_both(self, model: Path, graph: str) -> tuple[ClassifierCore, Graph]:
-        """A model, and a graph whose columns are read as those that the model was fitted to."""
+        """A model, and a graph whose columns are read as in the fit."""
         learned = self.open_model(model)
         return learned, self.open_graph(graph, kinds=learned.column_kinds_, labels="optional")
 
@@ -74,7 +74,7 @@ class Session(WatchedOutput):
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """State what is being done, on standard error: with a clock in a terminal, on a line elsewhere."""
+        """Show what is being done on standard error: with a clock in a terminal, as a line elsewhere."""
         try:
             if self.quiet or not sys.stderr.isatty():
                 self.note(what)
@@ -91,28 +91,28 @@ class Session(WatchedOutput):
             raise typer.Exit(fail(f"interrupted while {what}; run the same command again", 1)) from None
 
     def note(self, line: str) -> None:
-        """A line for people on standard error."""
+        """Print a line on standard error."""
         if not self.quiet:
             typer.echo(line, err=True)
 
     def report(self, found: dict[str, Any], show: Any) -> None:
-        """End the command; the JSON object states its version."""
+        """Report the result; the JSON object has the version of its schema."""
         super().report({"schema": 1, **found}, show)
 
 
 def node_ids(graph: Graph, rows: Any) -> list[Any]:
-    """What a graph calls some of its nodes: text or whole numbers."""
+    """The ids of some nodes: text or whole numbers."""
     return [int(row) for row in rows] if graph.node_ids is None else list(graph.node_ids[rows].tolist())
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things, as in ``1 node`` and ``2 classes``."""
+    """A counted noun: ``1 node``, ``2 classes``."""
     ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{ending}"
 
 
 def describe_names(what: str, names: Iterable[Any]) -> str:
-    """A line that lists names; empty if there are none."""
+    """A line that lists names, or an empty string."""
     listed = ", ".join(map(str, names))
     return f"{what}: {listed}" if listed else ""
 

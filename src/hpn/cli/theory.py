@@ -1,4 +1,4 @@
-"""``hpn theory``: what can be proved about a model before, and checked of a run afterwards."""
+"""``hpn theory``: bounds that hold before a run, and checks of a finished one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpn.cli.options import (
     DataRoot,
     Dataset,
     Edges,
-    Output,
+    OutputOptions,
     Settings,
     Tasks,
     WatchedOutput,
@@ -22,11 +22,11 @@ from hpn.cli.options import (
     with_options,
 )
 
-theory_app = typer.Typer(help="Bounds on memory, and what retention takes.", no_args_is_help=True)
+theory_app = typer.Typer(help="Bounds on memory, and conditions of retention.", no_args_is_help=True)
 app.add_typer(theory_app, name="theory")
 
 PLOTTED = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Distances of the picture, those of the paper among them."""
+"""Distances of the figure, which include those of the paper."""
 
 Extractors = Annotated[int, Option(metavar="L", help="Node, and structure, extractors: l_a = l_r.")]
 Features = Annotated[int, Option(metavar="F", help="Features of a node, to count extractors too.")]
@@ -37,14 +37,14 @@ Features = Annotated[int, Option(metavar="F", help="Features of a node, to count
 def bound(
     *,
     dim: Annotated[int, Option(metavar="D", help="Dimension of the prototypes.")],
-    threshold: Annotated[float, Option(metavar="T", help="Cosine distance, of all levels unless given.")],
+    threshold: Annotated[float, Option(metavar="T", help="Cosine distance, of all levels unless given separately.")],
     extractors: Extractors = 22,
     threshold_node: Annotated[float | None, Option(metavar="T", help="Of the node level.")] = None,
     threshold_class: Annotated[float | None, Option(metavar="T", help="Of the class level.")] = None,
     features: Features = 0,
-    output: Output,
+    output: OutputOptions,
 ) -> None:
-    """State how many prototypes there can be at the most, and what they take (Theorem 1)."""
+    """Bound the number of prototypes, and their memory (Theorem 1)."""
     from dataclasses import replace
 
     from hpn.display.theory import print_bound
@@ -66,12 +66,14 @@ def bound(
 def choose(
     *,
     budget: Annotated[str, Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
-    dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension to look at; may repeat.")] = None,
+    dim: Annotated[
+        list[int] | None, Option(metavar="D", help="A dimension to consider; may be given several times.")
+    ] = None,
     extractors: Extractors = 22,
     features: Features = 0,
-    output: Output,
+    output: OutputOptions,
 ) -> None:
-    """Find the smallest distances with which a model can never outgrow a memory budget."""
+    """Find the smallest distances with which a model never exceeds a memory budget."""
     from hpn.display.theory import print_choices
     from hpn.theory import memory
 
@@ -90,8 +92,10 @@ def choose(
 
 @theory_app.command()
 @with_options
-def check(run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")], output: Output) -> None:
-    """Check that a run kept to its bounds after every task; exit code 1 if it did not."""
+def check(
+    run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")], output: OutputOptions
+) -> None:
+    """Check that a run kept its bounds after every task; exit code 1 if it did not."""
     from hpn.display.theory import print_check
     from hpn.experiment.bound_check import check_run
 
@@ -109,14 +113,14 @@ def retention(
     edges: Edges = "within",
     tasks: Tasks = None,
     classes_per_task: ClassesPerTask = None,
-    seed: Annotated[int, Option(metavar="S", help="Of the run.")] = 0,
+    seed: Annotated[int, Option(metavar="S", help="Seed of the run.")] = 0,
     set_: Settings = None,
     data_root: DataRoot = None,
     output: WatchedOutput,
 ) -> None:
-    """Learn the tasks with hpn, and state what each later one did to the earlier ones (Theorem 2).
+    """Learn the tasks with hpn, and report how each changed the earlier ones (Theorem 2).
 
-    In certified retention a proof goes with it: exit code 1 if one fails.
+    Certified retention comes with proofs: exit code 1 if one fails.
     """
     from hpn.display.theory import print_retention
     from hpn.experiment.retention import study_retention
@@ -134,13 +138,13 @@ def retention(
         )
     output.report(study, print_retention)
     if study.report.retention == "certified" and not study.report.is_proved:
-        raise typer.Exit(fail("an answer about an earlier task has changed; this is a bug, please report it", 1))
+        raise typer.Exit(fail("a prediction for an earlier task has changed; this is a bug, please report it", 1))
 
 
 @theory_app.command()
 def plot(
     out: Annotated[Path, Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
-    dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension; may repeat.")] = None,
+    dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension; may be given several times.")] = None,
     quiet: Annotated[bool, Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Draw the bound over the distance, one line per dimension."""

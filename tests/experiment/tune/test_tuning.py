@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpn.display import print_tuned
 from hpn.display.progress import LiveProgress
+from hpn.display.runs import print_tuned
 from hpn.errors import ConfigError, RunFolderError
 from hpn.evaluation import evaluate
 from hpn.experiment.execute.jobs import JobEnd, WorkerError
