@@ -41,9 +41,10 @@ docs: $(READY)  ## Build the site into docs/_build/html, with warnings as errors
 linkcheck: $(READY)  ## Follow the links that lead out of the site; needs a network.
 	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/linkcheck
 
-wheel: $(READY)  ## Build the wheel, and run the command line from it and from nowhere else.
+wheel: $(READY)  ## Build wheel and sdist, check them, and run the command line from the wheel and from nowhere else.
 	rm -rf dist
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m twine check --strict dist/hpn-*
 	$(BIN)/python -m pip install --quiet --no-deps --target dist/unpacked dist/hpn-*.whl
 	cd dist/unpacked && PYTHONPATH=. ../../$(BIN)/python -c "import hpn, pathlib; assert pathlib.Path.cwd() in pathlib.Path(hpn.__file__).parents, hpn.__file__"
 	cd dist/unpacked && PYTHONPATH=. ../../$(BIN)/python -m hpn --help >/dev/null
