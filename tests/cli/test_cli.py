@@ -123,7 +123,7 @@ MASKS, FIRST = ("train_mask", "val_mask", "test_mask"), np.arange(30) < 15
 BAD: dict[str, Callable[[Path], tuple[list[str], str]]] = {
     "edge to nowhere": lambda t: (
         [str(write_tables(t / "d", NODES, EDGES + "n1,nobody\n"))],
-        "edges.csv, line 14, column 'target': 'nobody' is the id of no node",
+        "edges.csv, line 14, column 'target': 'nobody' is not the id of a node",
     ),
     "npz edge to nowhere": lambda t: ([str(write_npz(t / "g.npz", adj_indices=np.full(30, 99)))], "99"),
     "nan": lambda t: (

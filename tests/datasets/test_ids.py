@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hpn.datasets.ids import IdIndex, number_ids, read_ids
+from hpn.datasets.ids import find_ids, number_ids, read_ids
 from hpn.errors import DataError
 
 
@@ -31,10 +31,10 @@ def test_a_number_does_not_depend_on_the_other_ids() -> None:
 
 @pytest.mark.parametrize(("ids", "asked"), [([5, 6], ["6", 5]), (["5", "b"], [5, "b"])])
 def test_find(ids: list[object], asked: list[object]) -> None:
-    places = IdIndex("graph", read_ids(ids)).find(asked)
+    places = find_ids("graph", dict(zip(read_ids(ids).tolist(), range(2), strict=True)), asked)
     assert [str(ids[place]) for place in places] == [str(value) for value in asked]
 
 
 def test_unknown_ids_are_named() -> None:
     with pytest.raises(DataError, match=r"^graph: there is no node with id 'x', 'y', 'z' and 1 more$"):
-        IdIndex("graph", read_ids(["a"])).find(["x", "y", "a", "z", "w"])
+        find_ids("graph", {"a": 0}, ["x", "y", "a", "z", "w"])

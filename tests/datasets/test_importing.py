@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpn.datasets import load_dataset
-from hpn.datasets.importing import import_dataset
+from hpn.datasets.catalog import import_dataset
 from hpn.datasets.store import open_store
 from hpn.errors import ConfigError, DataError
 
@@ -63,7 +63,7 @@ def test_data_that_is_made_in_memory_is_written(tmp_path: Path) -> None:
     ("source", "options", "complaint"),
     [
         ("nothing", {}, "no data set or file"),
-        ("cora", {}, "there exists; choose another place"),
+        ("cora", {}, "there exists; choose another path"),
         ("synthetic", {"numnodes": 3}, "num_nodes"),
     ],
 )

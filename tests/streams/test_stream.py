@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from hpn.datasets import Graph, load_dataset
+from hpn.datasets import Graph, Masks, load_dataset
 from hpn.evaluation import evaluate
 from hpn.learners import NCM
 from hpn.streams import STREAMS, StepPlan, Stream, StreamPlan, TaskStream
-from hpn.streams.splits import Split, split_nodes_by_time
+from hpn.streams.splits import split_nodes_by_time
 from hpn.streams.views import Edges, Scenario
 
 
@@ -29,7 +29,7 @@ class DomainStream(Stream):
         classes = tuple(range(graph.num_classes))
         return StreamPlan((StepPlan("negative", classes), StepPlan("positive", classes)))
 
-    def _assign_nodes(self) -> tuple[Tensor, Split]:
+    def _assign_nodes(self) -> tuple[Tensor, Masks]:
         domain = (self._graph.x[:, 0] > 0).long()
         return domain, split_nodes_by_time(self._graph, domain, self._graph.y, self.seed)
 

@@ -152,7 +152,7 @@ def test_names_may_stand_for_numbers() -> None:
         ("0,1;1,2", "task 1 lists class 1 also in task 0"),
         ("0,9", "no class 9; classes are numbered 0 to 3"),
         ("0,1;;2", "a task is empty"),
-        ("0,,1", "a comma is loose"),
+        ("0,,1", "a comma is superfluous"),
         ("", "a task is empty"),
         ("0,class 33", "did you mean 'class 3'"),
         ("shuffle:x", "whole number"),

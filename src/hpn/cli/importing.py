@@ -29,8 +29,7 @@ def import_(
 
     Tables are streamed, so that they may be larger than memory. Every command that takes a data set takes a store.
     """
-    from hpn.datasets.catalog import describe_graph
-    from hpn.datasets.importing import import_dataset
+    from hpn.datasets.catalog import describe_graph, import_dataset
     from hpn.datasets.store import FEATURE_TYPES
     from hpn.errors import ConfigError
 

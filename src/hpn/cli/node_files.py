@@ -53,7 +53,7 @@ def _read_csv(path: Path) -> list[Sequence[Any]]:
 
 
 def _read_parquet(path: Path) -> list[Sequence[Any]]:
-    from hpn.datasets.formats.table_files import open_database, quote_path
+    from hpn.datasets.formats.tables.files import open_database, quote_path
 
     with open_database(None) as database:
         rows = database.execute(f"FROM read_parquet({quote_path(path)})")
@@ -88,7 +88,7 @@ def write_table(path: Path, rows: Sequence[Sequence[Any]]) -> None:
 def _to_parquet(rows: Sequence[Sequence[Any]]) -> bytes:
     import numpy as np
 
-    from hpn.datasets.formats.table_files import open_database
+    from hpn.datasets.formats.tables.files import open_database
 
     has_whole_ids = all(isinstance(row[0], int) for row in rows)
     types = {**COLUMNS, "id": "BIGINT" if has_whole_ids else "VARCHAR"}

@@ -1,4 +1,4 @@
-"""Every data set by name, and a user's own file by path."""
+"""Every data set by name, and the user's own files by path."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from hpn.errors import DataError, nearest
 from hpn.params import declared_params, resolve_params
 
 if TYPE_CHECKING:
-    from hpn.datasets.formats.table_features import Kind, Missing
+    from hpn.datasets.formats.tables.features import Kind, Missing
     from hpn.datasets.graph import Graph, Labels
     from hpn.datasets.sink import Sink
     from hpn.datasets.sparse import Normalize
+    from hpn.datasets.store import FeatureType
 
 Loader = Callable[..., "Graph"]
 SPLIT_WORDS = {
@@ -25,21 +26,21 @@ SPLIT_WORDS = {
     "index": "first 60 % of each class in file order train, next 20 % validate, rest test",
     "seeded": "60/20/20 of each class, drawn with the run's seed",
 }
+_PLANETOID, _GEOM_GCN = "formats.planetoid.load_planetoid", "formats.planetoid.load_geom_gcn"
+_OGB, _SYNTHETIC = "formats.ogb.load_ogb", "synthetic.load_synthetic"
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """A data set the catalog knows.
+    """A data set of the catalog.
 
     Args:
-        name: What it is called on the command line.
+        name: Its name on the command line.
         about: One line.
         published: Nodes, edges, features and classes as published.
-        source: Module and name of the function that makes the graph, imported when it is needed, so that
-            the catalog can be listed without PyTorch.
+        source: Module and name of the function that loads it, imported when needed, so that the catalog can be
+            listed without PyTorch. The keyword-only arguments of the function are the options of the data set.
         folder: Where its files are below the data root; ``None`` if it needs none.
-        given: What the function is to be given besides.
-        preset: The preset of it that this is, if any.
     """
 
     name: str
@@ -47,62 +48,27 @@ class DatasetInfo:
     published: tuple[int, int | None, int, int]
     source: str
     folder: str | None = None
-    given: tuple[str, ...] = ()
-    preset: str | None = None
-
-    @property
-    def loader(self) -> Loader:
-        """Makes the graph; its keyword-only arguments are the data set's options."""
-        module, _, name = self.source.rpartition(".")
-        function: Loader = getattr(import_module(f"hpn.datasets.{module}"), name)
-        preset = {} if self.preset is None else {"preset": self.preset}
-        return partial(function, *self.given, **preset) if self.given or preset else function
 
     def is_on_disk(self, root: Path) -> bool:
         """Whether it can be loaded without a download."""
-        if self.folder is None:
-            return True
-        folder = root / self.folder
-        return folder.is_dir() and any(folder.iterdir())
+        folder = None if self.folder is None else root / self.folder
+        return folder is None or (folder.is_dir() and any(folder.iterdir()))
 
 
-_PLANETOID, _ACTOR, _WEBKB = (f"formats.planetoid.load_{name}" for name in ("planetoid", "actor", "webkb"))
-_OGB, _SYNTHETIC = "formats.ogb.load_ogb", "synthetic.load_synthetic"
-
-
-def _planetoid(name: str, about: str, published: tuple[int, int, int, int]) -> DatasetInfo:
-    return DatasetInfo(name.lower(), about, published, _PLANETOID, f"{name}/raw", (name,))
-
-
-def _webkb(name: str, nodes: int, links: int) -> DatasetInfo:
-    about = f"web pages, {name.capitalize()}"
-    return DatasetInfo(name, about, (nodes, links, 1703, 5), _WEBKB, f"webkb/{name}/raw", (name,))
-
-
-def _ogb(name: str, about: str, published: tuple[int, int, int, int]) -> list[DatasetInfo]:
-    """A data set of OGB, and the synthetic one of its size."""
-    real, twin = f"ogbn-{name}", f"{name}-like"
-    return [
-        DatasetInfo(real, about, published, _OGB, f"ogbn_{name}/raw", (real,)),
-        DatasetInfo(twin, f"synthetic twin of {real}", published, _SYNTHETIC, preset=twin),
-    ]
-
-
-_ARXIV, _ARXIV_LIKE = _ogb("arxiv", "arXiv papers", (169343, 1166243, 128, 40))
-_PRODUCTS, _PRODUCTS_LIKE = _ogb("products", "products bought together", (2449029, 61859140, 100, 47))
+_ARXIV, _PRODUCTS = (169343, 1166243, 128, 40), (2449029, 61859140, 100, 47)
 _INFOS = (
     DatasetInfo("digits", "handwritten digits, kNN graph", (1797, None, 64, 10), "digits.load_digits"),
-    _planetoid("Cora", "machine-learning papers", (2708, 5429, 1433, 7)),
-    _planetoid("CiteSeer", "computer-science papers", (3327, 4732, 3703, 6)),
-    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), _ACTOR, "actor/raw"),
-    _webkb("texas", 183, 325),
-    _webkb("wisconsin", 251, 515),
-    _webkb("cornell", 183, 298),
-    _ARXIV,
-    _PRODUCTS,
+    DatasetInfo("cora", "machine-learning papers", (2708, 5429, 1433, 7), _PLANETOID, "Cora/raw"),
+    DatasetInfo("citeseer", "computer-science papers", (3327, 4732, 3703, 6), _PLANETOID, "CiteSeer/raw"),
+    DatasetInfo("actor", "actors on one web page", (7600, 33544, 932, 5), _GEOM_GCN, "actor/raw"),
+    DatasetInfo("texas", "web pages, Texas", (183, 325, 1703, 5), _GEOM_GCN, "webkb/texas/raw"),
+    DatasetInfo("wisconsin", "web pages, Wisconsin", (251, 515, 1703, 5), _GEOM_GCN, "webkb/wisconsin/raw"),
+    DatasetInfo("cornell", "web pages, Cornell", (183, 298, 1703, 5), _GEOM_GCN, "webkb/cornell/raw"),
+    DatasetInfo("ogbn-arxiv", "arXiv papers", _ARXIV, _OGB, "ogbn_arxiv/raw"),
+    DatasetInfo("ogbn-products", "products bought together", _PRODUCTS, _OGB, "ogbn_products/raw"),
     DatasetInfo("synthetic", "seeded communities, any size", (2000, 8000, 32, 10), _SYNTHETIC),
-    _ARXIV_LIKE,
-    _PRODUCTS_LIKE,
+    DatasetInfo("arxiv-like", "synthetic twin of ogbn-arxiv", _ARXIV, _SYNTHETIC),
+    DatasetInfo("products-like", "synthetic twin of ogbn-products", _PRODUCTS, _SYNTHETIC),
 )
 CATALOG = {info.name: info for info in _INFOS}
 
@@ -121,21 +87,21 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
     Args:
         dataset: The name or path.
         data_root: Folder with the data.
-        sink: Where readers of files put the graph; by default into memory.
+        sink: Where readers of large files write the graph; by default into memory.
 
     Raises:
-        DataError: If it is neither, or a path to nothing that can be read.
+        DataError: If it is neither a name nor a path that can be read.
     """
-    info = CATALOG.get(dataset)
-    if info is not None:
-        if info.folder is None:
-            return info.loader
-        root = data_root or default_data_root()
-        takes_sink = info.source == _OGB
-        return partial(info.loader, root, sink) if takes_sink else partial(info.loader, root)
+    if info := CATALOG.get(dataset):
+        module, _, name = info.source.rpartition(".")
+        load: Loader = getattr(import_module(f"hpn.datasets.{module}"), name)
+        if info.folder is not None:
+            folder = (data_root or default_data_root()) / info.folder
+            return partial(load, dataset, folder, sink) if info.source == _OGB else partial(load, dataset, folder)
+        return partial(load, preset=dataset) if dataset.endswith("-like") else load
     from hpn.datasets.formats.npz import load_npz
-    from hpn.datasets.formats.table_files import SUFFIXES
-    from hpn.datasets.formats.tables import load_tables
+    from hpn.datasets.formats.tables.files import SUFFIXES
+    from hpn.datasets.formats.tables.read import load_tables
     from hpn.datasets.store import is_store, open_store
 
     path = Path(dataset).expanduser()
@@ -157,34 +123,33 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
 
 
 def data_files(dataset: str, data_root: Path | None = None) -> list[Path]:
-    """Files that a data set is read from, and their folder; none if it is generated or comes with a package.
+    """The files of a data set and their folder; none if it is generated or part of a package.
 
     Args:
         dataset: A name of the catalog or a path.
         data_root: Folder with the data.
     """
-    if dataset in CATALOG:
-        name = CATALOG[dataset].folder
-        if name is None:
+    if info := CATALOG.get(dataset):
+        if info.folder is None:
             return []
-        folder = (data_root or default_data_root()) / name
+        folder = (data_root or default_data_root()) / info.folder
     else:
         path = Path(dataset).expanduser()
         if path.suffix == ".npz":
             return [path]
-        folder = path if path.is_dir() else path.parent  # the edges of a nodes table are beside it
-    below = (folder, folder / "nodes", folder / "edges")  # where tables are cut into several files
+        folder = path if path.is_dir() else path.parent  # the edges table is beside the nodes table
+    below = (folder, folder / "nodes", folder / "edges")  # where tables of several files are
     return [folder, *sorted(file for place in below for file in place.glob("*") if file.is_file())]
 
 
 def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
-    """Load a data set of the catalog, or a user's own file.
+    """Load a data set of the catalog, or the user's own file.
 
     Args:
         dataset: A name (``digits``, ``cora``, …) or a path.
-        data_root: Folder with the data; default ``HPN_DATA``, else the user's cache folder, where
-            missing data is downloaded to.
-        options: The data set's own options, such as ``neighbors`` of ``digits``.
+        data_root: Folder with the data; default ``HPN_DATA``, else the user's cache folder. Missing data is
+            downloaded to it.
+        options: Options of the data set, such as ``neighbors`` of ``digits``.
 
     Example:
         >>> load_dataset("digits", neighbors=4).name
@@ -208,20 +173,21 @@ def load_graph(
 ) -> Graph:
     """Load a user's own graph: a folder or pair of tables, an ``.npz`` file, a store; or a data set by name.
 
-    The graph has ``node_ids``, ``class_names`` and ``feature_names`` as its source has them, and
-    ``index(ids)`` finds nodes. ``notes`` report what was done while reading.
+    The graph has ``node_ids``, ``class_names`` and ``feature_names`` as in its source, and ``index(ids)`` finds
+    nodes. ``notes`` report what was done while reading.
 
     Args:
         path: Where it is.
-        text: Columns of tables to read as text; by default that is found out.
-        missing: What to do about missing numbers in tables: refuse them (``error``), or fill them with the
-            ``mean`` of their column or with ``zero``.
-        unknown_edges: What to do about edges to nodes that a table does not have: refuse them (``error``), or
-            ``drop`` them.
+        text: Columns of tables to read as text; by default text is detected.
+        missing: How to handle missing numbers in tables: refuse them (``error``), or fill them with the ``mean``
+            of their column or with ``zero``.
+        unknown_edges: How to handle edges to nodes that the nodes table does not have: refuse them (``error``),
+            or ``drop`` them.
         kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
         normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
-        time: Column of tables that states when each node arrived; see :func:`~hpn.datasets.formats.tables.load_tables`.
-        labels: ``optional`` reads tables and ``.npz`` files without any label as well, to predict for them.
+        time: Column of tables that states when each node arrived; see
+            :func:`~hpn.datasets.formats.tables.read.load_tables`.
+        labels: ``optional`` also reads tables and ``.npz`` files without any label, to predict for them.
         data_root: Folder with the data sets that have names.
 
     Raises:
@@ -230,25 +196,59 @@ def load_graph(
     """
     options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
     options |= {"normalize": normalize, "time": time, "labels": labels}
-    usual = {"text": (), "missing": "error", "unknown_edges": "error", "time": "", "labels": "required"}
+    defaults = ((), "error", None, "", "required")
     known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
-    given = {name: value for name, value in options.items() if value is not None and value != usual.get(name)}
-    # What changes nothing is fine for every format; one without columns has no kinds of them.
+    # Options that would change nothing are accepted for every format.
     harmless = {"normalize": "none", "labels": "optional", "kinds": kinds}
-    given = {name: value for name, value in given.items() if name in known or value != harmless.get(name)}
+    given = {
+        name: value
+        for name, value in options.items()
+        if value not in defaults and (name in known or value != harmless.get(name))
+    }
     return load_dataset(str(path), data_root=data_root, **given)
 
 
+def import_dataset(
+    source: str,
+    path: Path | str,
+    *,
+    features: FeatureType = "float32",
+    data_root: Path | str | None = None,
+    options: Mapping[str, Any] | None = None,
+    begin: Callable[[int], Callable[[int], None]] | None = None,
+) -> Graph:
+    """Write a data set as a store, in bounded memory if it consists of tables or is from OGB, and open it.
+
+    Args:
+        source: A name of the catalog, or the path of an ``.npz`` file, of tables, or of another store.
+        path: The folder to create; it must not exist.
+        features: How to store dense features.
+        data_root: Folder with the data.
+        options: Options of the data set, as for :func:`load_dataset`.
+        begin: Receives the number of bytes to read, and returns a function that receives the bytes read since its
+            last call; not called for data that is generated.
+
+    Raises:
+        ConfigError: If an option is unknown.
+        DataError: If the source cannot be read, or the store cannot be written.
+    """
+    from hpn.datasets.sink import write_graph
+    from hpn.datasets.store import StoreWriter
+
+    with StoreWriter(Path(path), features=features, progress=begin) as store:
+        loader = find_loader(source, Path(data_root) if data_root else None, store)
+        graph = loader(**resolve_params(loader, options or {}, owner=f"data set {source}"))
+        return graph if store.is_finished else write_graph(store, graph)
+
+
 def describe_graph(graph: Graph) -> dict[str, Any]:
-    """Statistics of a loaded graph as plain data, with a note where they differ from the published."""
+    """Statistics of a loaded graph as plain data, with a note where they differ from the published ones."""
     from hpn.datasets.sparse import is_sparse
 
     info = CATALOG.get(graph.name)
-    note = ""
-    if info is not None and info.published[1] not in {None, graph.num_links}:
-        note = (
-            f"The literature counts {info.published[1]:,} edges; the published files hold {graph.num_links:,} records."
-        )
+    published, note = info.published[1] if info else None, ""
+    if published not in {None, graph.num_links}:
+        note = f"The literature counts {published:,} edges; the published files hold {graph.num_links:,} records."
     return {
         "name": graph.name,
         "about": info.about if info else "your own data",

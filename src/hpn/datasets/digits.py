@@ -1,4 +1,4 @@
-"""Handwritten digits as a graph: the default data set, embedded, nothing to download."""
+"""Handwritten digits as a graph: the default data set, nothing to download."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
     chosen on validation nodes (``python docs/scripts/choose_digits_neighbors.py``).
 
     Args:
-        neighbors: Nearest images, by Euclidean distance, that each image is linked to.
-
-    Example:
-        >>> graph = load_digits()
-        >>> graph.num_nodes, graph.num_features, graph.num_classes
-        (1797, 64, 10)
+        neighbors: Number of nearest images, by Euclidean distance, that each image is linked to.
     """
     images, labels = _read_images()
     nearest = torch.from_numpy(_nearest(images, neighbors))
@@ -42,10 +37,10 @@ def load_digits(*, neighbors: Annotated[int, Field(ge=1, le=100)] = 6) -> Graph:
 
 
 def _read_images() -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels from the file in scikit-learn's package, which takes longer to import than a run."""
+    """Images and labels from the file in scikit-learn's package, whose import takes longer than a run."""
     package = find_spec("sklearn")
     file = Path(str(package.origin if package else "")).parent / "datasets" / "data" / "digits.csv.gz"
-    if not file.is_file():  # another version may keep it elsewhere
+    if not file.is_file():  # another version may store it elsewhere
         from sklearn import datasets
 
         images, labels = datasets.load_digits(return_X_y=True)
@@ -62,5 +57,5 @@ def _nearest(images: np.ndarray, count: int) -> np.ndarray:
     squares = (images**2).sum(axis=1)
     distances = (squares[:, None] + squares - 2 * images @ images.T).astype(np.int64)
     np.fill_diagonal(distances, distances.max() + 1)
-    ranks = distances * len(images) + np.arange(len(images))  # no two of a row are equal
+    ranks = distances * len(images) + np.arange(len(images))  # no two in a row are equal
     return np.sort(np.argpartition(ranks, count, axis=1)[:, :count], axis=1)

@@ -7,30 +7,30 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hpn.datasets.edges import compress_links
-from hpn.datasets.ids import IdIndex, Ids, number_ids
-from hpn.datasets.sparse import is_sparse
+from hpn.datasets.ids import Ids, find_ids, number_ids
+from hpn.datasets.sparse import csr_parts, is_sparse
 from hpn.errors import DataError
 
 SplitRule = Literal["given", "index", "seeded"]
 Labels = Literal["required", "optional"]
 UNLABELLED = -1
 MASKS = ("train", "val", "test")
+TIMES = ("node_time", "y_by_time")
+SPARSE_X = ("x_indptr", "x_indices", "x_values")
+_HASHED = ("y", *SPARSE_X, "x", *MASKS, *TIMES)
 _PIECE_BYTES = 1 << 18
 _PIECE_ENTRIES = 1 << 18
-_ORDER = ("y", "x_indptr", "x_indices", "x_values", "x", "train", "val", "test", "node_time", "y_by_time")
-TIMES = ("node_time", "y_by_time")
 
 
-@dataclass(frozen=True)
-class Masks:
-    """A split that came with the data: one Boolean a node and part."""
+class Masks(NamedTuple):
+    """Which nodes train, validate and test: one Boolean per node and part; a node is in one part at most."""
 
     train: Tensor
     val: Tensor
@@ -39,33 +39,33 @@ class Masks:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A node-labelled graph.
+    """A graph with features, edges and labels of nodes.
 
     Args:
         name: What messages and results call it.
-        x: Node features ``[num_nodes, num_features]``, dense (float32; from a store maybe float16) or sparse
+        x: Node features ``[num_nodes, num_features]``, dense (float32; from a store possibly float16) or sparse
             CSR (float32).
         indptr: Where the neighbours of each node begin in ``indices`` ``[num_nodes + 1]``, int64.
-        indices: Neighbours of node 0, of node 1, … ``[num_entries]``, each node's in order; every edge
-            stands in both directions, once, and there are no self-loops. :meth:`build` makes it so.
-        y: Class of each node ``[num_nodes]``, −1 where it is unknown.
-        class_names: One name a class.
-        num_links: Edge records in the source, which is what published tables count: duplicates,
-            self-loops and both directions included if the source has them.
-        split_rule: ``given`` (``masks``), ``index`` (first 60 % of each class in file order, next
-            20 %, rest) or ``seeded`` (60/20/20 of each class, drawn with the run's seed).
+        indices: Neighbours of node 0, of node 1, … ``[num_entries]``, sorted per node. Every edge is present once
+            in each direction, and there are no self-loops; :meth:`build` ensures that.
+        y: Class of each node ``[num_nodes]``, −1 if unknown.
+        class_names: One name per class.
+        num_links: Edge records in the source, as published tables count them: with duplicates, self-loops and
+            both directions if the source has them.
+        split_rule: ``given`` (``masks``), ``index`` (first 60 % of each class in file order, next 20 %, rest) or
+            ``seeded`` (60/20/20 of each class, drawn with the seed of the run).
         masks: The given split.
-        class_order: The order in which the classes arrive unless asked otherwise; classes left out
-            of it belong to no task. ``None``: by size, the largest first.
-        node_ids: What the source calls the nodes ``[num_nodes]``, int64 or text; ``None``: their positions.
-        feature_names: What it calls the features; ``None``: their positions.
+        class_order: The default order in which classes arrive; classes that are not listed belong to no task.
+            ``None``: by size, the largest first.
+        node_ids: Ids of the nodes in the source ``[num_nodes]``, int64 or text; ``None``: their positions.
+        feature_names: Names of the features in the source; ``None``: their positions.
         column_kinds: How each feature column of a table was read: ``number``, ``boolean``, ``category`` or
             ``text``, in the order of the features; ``None`` if the source is not a table.
         node_time: When each node arrived ``[num_nodes]``, int64; ``None``: unknown.
         y_by_time: Class of each node at each of the distinct times, in order ``[num_times, num_nodes]``, −1
             before it arrived; ``None``: classes never changed.
-        notes: What was done while reading, one line each, for people. Neither ids, names, kinds nor notes are
-            part of the fingerprint.
+        notes: What was done while reading, one line each. Ids, names, kinds and notes are not part of the
+            fingerprint.
     """
 
     name: str
@@ -87,6 +87,11 @@ class Graph:
     # Not an argument, so that `replace` drops it.
     _fingerprint: str | None = field(default=None, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        for name in ("class_names", "class_order", "feature_names", "notes"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+
     @classmethod
     def build(
         cls,
@@ -96,48 +101,32 @@ class Graph:
         links: Tensor,
         y: Tensor,
         class_names: Sequence[str] | None = None,
-        num_links: int | None = None,
-        split_rule: SplitRule = "seeded",
         masks: Masks | None = None,
-        class_order: Sequence[int] | None = None,
-        node_ids: Ids | None = None,
-        feature_names: Sequence[str] | None = None,
         node_time: Tensor | None = None,
         y_by_time: Tensor | None = None,
+        **fields: Any,
     ) -> Graph:
-        """Check what a source gave and bring its links into the form described above.
+        """Make a graph of links ``[2, n]``, which may have any order, direction, duplicates and self-loops.
+
+        ``fields`` are further arguments of the class, such as ``split_rule`` or ``class_order``.
 
         Raises:
-            DataError: If a link names a node that does not exist, features are not finite, or the
-                parts do not fit each other.
+            DataError: If a link names a node that does not exist, features are not finite, or the parts do
+                not fit each other.
         """
         num_nodes = x.shape[0]
-        check_shape(name, (num_nodes, x.shape[1]))
-        _check_finite(name, x)
+        check_shape(name, x.shape)
+        check_finite(name, x)
         _check_links(name, links, num_nodes)
         names = check_labels(name, y, num_nodes, class_names)
         if masks is not None:
             check_masks(name, masks, num_nodes)
-            split_rule = "given"
+            fields["split_rule"] = "given"
         if node_time is not None:
             node_time, y_by_time = check_times(name, node_time, y_by_time, num_nodes, len(names))
         indptr, indices = compress_links(links, num_nodes)
-        return cls(
-            name=name,
-            x=x,
-            indptr=indptr,
-            indices=indices,
-            y=y.long(),
-            class_names=names,
-            num_links=links.shape[1] if num_links is None else num_links,
-            split_rule=split_rule,
-            masks=masks,
-            class_order=None if class_order is None else tuple(class_order),
-            node_ids=node_ids,
-            feature_names=None if feature_names is None else tuple(feature_names),
-            node_time=node_time,
-            y_by_time=y_by_time,
-        )
+        fields = {"num_links": links.shape[1], "masks": masks, "node_time": node_time, "y_by_time": y_by_time, **fields}
+        return cls(name=name, x=x, indptr=indptr, indices=indices, y=y.long(), class_names=names, **fields)
 
     @property
     def num_nodes(self) -> int:
@@ -151,13 +140,13 @@ class Graph:
 
     @property
     def edge_index(self) -> Tensor:
-        """The edges as pairs ``[2, num_entries]``, sorted by source; made anew whenever asked for."""
+        """The edges as pairs ``[2, num_entries]``, sorted by source; computed on every access."""
         source = torch.repeat_interleave(torch.arange(self.num_nodes), self.indptr.diff())
         return torch.stack([source, self.indices[:].long()])
 
     @property
     def num_features(self) -> int:
-        """Number of features a node has."""
+        """Number of features per node."""
         return self.x.shape[1]
 
     @property
@@ -167,19 +156,19 @@ class Graph:
 
     @cached_property
     def n_id(self) -> Tensor | None:
-        """A number by which each node is known in other graphs, made of its id; ``None`` without ids."""
+        """A number that identifies each node in other graphs, derived from its id; ``None`` without ids."""
         return None if self.node_ids is None else torch.from_numpy(number_ids(self.node_ids))
 
     @cached_property
-    def _places(self) -> IdIndex:
-        ids = np.arange(self.num_nodes) if self.node_ids is None else self.node_ids
-        return IdIndex(self.name, ids)
+    def _places(self) -> dict[Any, int]:
+        ids = range(self.num_nodes) if self.node_ids is None else self.node_ids.tolist()
+        return dict(zip(ids, range(self.num_nodes), strict=True))
 
     def index(self, ids: Any) -> np.ndarray:
         """Find nodes by their ids ``[n]``.
 
         Raises:
-            DataError: If there is no node of an id.
+            DataError: If no node has one of the ids.
 
         Example:
             >>> x, links = torch.zeros(2, 1), torch.tensor([[0], [1]])
@@ -187,10 +176,10 @@ class Graph:
             >>> Graph.build("pair", x=x, links=links, y=torch.zeros(2), node_ids=ids).index(["b"]).tolist()
             [1]
         """
-        return self._places.find(ids)
+        return find_ids(self.name, self._places, ids)
 
     def neighbors(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Every edge that leaves ``nodes``: its position among them, and where it leads to ``[n]`` each.
+        """For every edge that leaves ``nodes``: the position of its source among them, and its target ``[n]`` each.
 
         Example:
             >>> x, links = torch.zeros(3, 1), torch.tensor([[0, 1], [1, 2]])
@@ -201,7 +190,7 @@ class Graph:
         start = self.indptr[nodes]
         count = self.indptr[nodes + 1] - start
         position = torch.repeat_interleave(torch.arange(len(nodes)), count)
-        # Entry e of a node sits at its start + (e - the entries of the nodes before it).
+        # Entry e of a node is at its start + (e - the entries of the nodes before it).
         entry = torch.arange(len(position)) + (start - (count.cumsum(0) - count))[position]
         return position, self.indices[entry].long()
 
@@ -211,44 +200,57 @@ class Graph:
         return [int(size) for size in torch.bincount(labelled, minlength=self.num_classes)]
 
     def fingerprint(self) -> str:
-        """Hash everything a learner could notice, so that a run knows whether its data has changed.
+        """Hash everything that a learner can observe, so that a run can tell whether its data has changed.
 
-        A store knows the hash of what was written to it, and nothing is read again for it.
+        A store contains the hash of what was written to it, so that nothing is read again.
         """
         rest = (self.class_names, self.split_rule, self.class_order)
         return self._fingerprint or hash_arrays(list_arrays(self), *rest)
 
 
 def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
-    """Let a graph know its fingerprint; graphs made from it with other data do not inherit that."""
+    """Set the fingerprint of a graph; copies of it with other data do not inherit it."""
     object.__setattr__(graph, "_fingerprint", fingerprint)
 
 
 def list_arrays(graph: Graph) -> dict[str, Tensor]:
-    """The arrays of a graph by the names that they have in a store."""
-    arrays = {"indptr": graph.indptr, "indices": graph.indices}
-    if is_sparse(graph.x):
-        parts = graph.x.crow_indices(), graph.x.col_indices(), graph.x.values()
-        arrays |= zip(("x_indptr", "x_indices", "x_values"), parts, strict=True)
-    else:
-        arrays["x"] = graph.x
-    arrays["y"] = graph.y
-    if graph.masks is not None:
-        arrays |= {part: getattr(graph.masks, part) for part in MASKS}
-    times = {name: getattr(graph, name) for name in TIMES}
-    return arrays | {name: array for name, array in times.items() if array is not None}
+    """The arrays of a graph by their names in a store."""
+    arrays = {"indptr": graph.indptr, "indices": graph.indices, **name_features(graph.x), "y": graph.y}
+    arrays |= graph.masks._asdict() if graph.masks is not None else {}
+    return arrays | {name: array for name in TIMES if (array := getattr(graph, name)) is not None}
 
 
-def check_shape(name: str, shape: tuple[int, int]) -> None:
-    """Make sure that there are nodes, and that they have features."""
+def name_features(x: Tensor) -> dict[str, Tensor]:
+    """Features by the names of their arrays in a store."""
+    return dict(zip(SPARSE_X, csr_parts(x), strict=True)) if is_sparse(x) else {"x": x}
+
+
+def check_shape(name: str, shape: Sequence[int]) -> None:
+    """Check that there are nodes with features."""
     if 0 in shape:
-        raise DataError(f"{name}: expected nodes with features, got x of shape {shape}")
+        raise DataError(f"{name}: expected nodes with features, got x of shape {tuple(shape)}")
+
+
+def check_finite(name: str, x: Tensor, first_node: int = 0) -> None:
+    """Check that features are finite; those of ``first_node`` come first."""
+    values = x.values() if is_sparse(x) else x
+    finite = torch.isfinite(values)
+    if bool(finite.all()):
+        return
+    at = int((~finite.flatten()).nonzero()[0])
+    node, feature = divmod(at, x.shape[1])
+    if is_sparse(x):
+        node, feature = int(torch.searchsorted(x.crow_indices(), at, right=True)) - 1, int(x.col_indices()[at])
+    raise DataError(
+        f"{name}: feature {feature} of node {first_node + node} is {float(values.flatten()[at])}; "
+        "replace or drop missing and infinite values first"
+    )
 
 
 def check_labels(
     name: str, y: Tensor, num_nodes: int, class_names: Sequence[str] | None, *, labels: Labels = "required"
 ) -> tuple[str, ...]:
-    """Make sure that every node has a class or -1, and give the names of the classes."""
+    """Check that every node has a class or -1, and return the names of the classes."""
     if len(y) != num_nodes:
         raise DataError(f"{name}: {num_nodes} nodes have features but {len(y)} have labels")
     num_classes = int(y.max()) + 1
@@ -262,57 +264,38 @@ def check_labels(
     return names
 
 
-def _check_finite(name: str, x: Tensor) -> None:
-    values = x.values() if is_sparse(x) else x
-    finite = torch.isfinite(values)
-    if bool(finite.all()):
-        return
-    first = int((~finite.flatten()).nonzero()[0])
-    if is_sparse(x):
-        row = int(torch.searchsorted(x.crow_indices(), first, right=True)) - 1
-        column = int(x.col_indices()[first])
-    else:
-        row, column = divmod(first, x.shape[1])
-    raise not_finite(name, row, column, float(values.flatten()[first]))
-
-
-def not_finite(name: str, node: int, feature: int, value: float) -> DataError:
-    """Make the error for a feature that is missing or infinite."""
-    return DataError(
-        f"{name}: feature {feature} of node {node} is {value}; replace or drop missing and infinite values first"
-    )
-
-
 def _check_links(name: str, links: Tensor, num_nodes: int) -> None:
     if links.ndim != 2 or links.shape[0] != 2:
         raise DataError(f"{name}: expected links of shape [2, n], got {tuple(links.shape)}")
     wrong = ((links < 0) | (links >= num_nodes)).any(dim=0)
     if bool(wrong.any()):
         at = int(wrong.nonzero()[0])
-        raise DataError(
-            f"{name}: edge {at} ({int(links[0, at])} - {int(links[1, at])}) names a node that does "
-            f"not exist; there are {num_nodes} nodes, numbered from 0"
-        )
+        raise unknown_node(name, at, int(links[0, at]), int(links[1, at]), num_nodes)
+
+
+def unknown_node(name: str, edge: int, source: int, target: int, num_nodes: int) -> DataError:
+    """The error for an edge to a node that does not exist."""
+    return DataError(
+        f"{name}: edge {edge} ({source} - {target}) names a node that does not exist; "
+        f"there are {num_nodes} nodes, numbered from 0"
+    )
 
 
 def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
-    """Make sure that masks are Booleans, one per node, and that no node is in two of them."""
-    for part in MASKS:
-        mask: Tensor = getattr(masks, part)
+    """Check that masks are Booleans, one per node, and that no node is in two of them."""
+    for part, mask in zip(MASKS, masks, strict=True):
         if mask.dtype != torch.bool or mask.shape != (num_nodes,):
-            raise DataError(
-                f"{name}: the {part} mask must be {num_nodes} Booleans, got {mask.dtype} of shape {tuple(mask.shape)}"
-            )
-    overlap = (masks.train & masks.val) | (masks.train & masks.test) | (masks.val & masks.test)
+            found = f"{mask.dtype} of shape {tuple(mask.shape)}"
+            raise DataError(f"{name}: the {part} mask must be {num_nodes} Booleans, got {found}")
+    overlap = torch.stack(masks).sum(dim=0) > 1
     if bool(overlap.any()):
-        node = int(overlap.nonzero()[0])
-        raise DataError(f"{name}: node {node} is in two of the train, val and test masks")
+        raise DataError(f"{name}: node {int(overlap.nonzero()[0])} is in two of the train, val and test masks")
 
 
 def check_times(
     name: str, node_time: Tensor, y_by_time: Tensor | None, num_nodes: int, num_classes: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Make sure that times fit the nodes; a node keeps its last class where none is given any more."""
+    """Check that times fit the nodes; a node keeps its last class when no later one is given."""
     if node_time.shape != (num_nodes,):
         raise DataError(f"{name}: {num_nodes} nodes, but node_time has shape {tuple(node_time.shape)}")
     times, step_of = torch.unique(node_time, return_inverse=True)
@@ -338,42 +321,30 @@ def check_times(
 def hash_arrays(
     arrays: Mapping[str, Any], class_names: Sequence[str], split_rule: str, class_order: Sequence[int] | None
 ) -> str:
-    """Hash edges, classes, features, split and times; arrays are only sliced, so that they may be on disk.
+    """Hash the arrays of a graph, by their names in a store, and what else a learner can observe.
 
-    Args:
-        arrays: By their names in a store; tensors, or objects with their type, shape and slices.
-        class_names: Names of the classes.
-        split_rule: How nodes are split.
-        class_order: Order in which the classes arrive.
+    Arrays are only sliced, so that they may be on disk.
     """
     digest = hashlib.sha256()
     num_entries = len(arrays["indices"])
     digest.update(str((torch.int64, (2, num_entries))).encode())
     for part in _sources(arrays["indptr"][:], num_entries):
         digest.update(part.numpy().data)
-    for part in pieces(arrays["indices"]):
+    for part in _pieces(arrays["indices"]):
         digest.update(part.long().numpy().data)
-    for name in _ORDER:
-        if name in arrays:
-            array = arrays[name]
-            digest.update(str((array.dtype, tuple(array.shape))).encode())
-            for piece in pieces(array):
-                digest.update(piece.contiguous().numpy().data)
+    for array in (arrays[name] for name in _HASHED if name in arrays):
+        digest.update(str((array.dtype, tuple(array.shape))).encode())
+        for part in _pieces(array):
+            digest.update(part.contiguous().numpy().data)
     order = None if class_order is None else tuple(class_order)
     digest.update(repr((tuple(class_names), split_rule, order)).encode())
     return digest.hexdigest()
 
 
-def pieces(array: Tensor) -> Iterator[Tensor]:
-    """Some rows at a time, all of them in order.
-
-    Example:
-        >>> [tuple(piece.shape) for piece in pieces(torch.zeros(3, 1 << 15))]
-        [(2, 32768), (1, 32768)]
-    """
+def _pieces(array: Tensor) -> Iterator[Tensor]:
+    """All rows in order, some at a time."""
     step = max(1, _PIECE_BYTES // max(1, math.prod(array.shape[1:]) * array.dtype.itemsize))
-    for start in range(0, len(array), step):
-        yield array[start : start + step]
+    return (array[start : start + step] for start in range(0, len(array), step))
 
 
 def _sources(indptr: Tensor, num_entries: int) -> Iterator[Tensor]:

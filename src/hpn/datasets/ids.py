@@ -1,10 +1,10 @@
-"""Node ids as people have them: whole numbers or text, looked up, and as the numbers models know nodes by."""
+"""Ids of nodes: whole numbers or text, and the numbers by which models recognise nodes."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 def read_ids(values: Any) -> Ids:
-    """Take ids of any container: whole numbers as int64 where all are, else as text.
+    """Convert ids in any container: to int64 if all are whole numbers, else to text.
 
     Example:
         >>> read_ids(["7", 8.0]).tolist(), read_ids(["7", "b"]).tolist()
@@ -36,28 +36,40 @@ def read_ids(values: Any) -> Ids:
     return np.array(text, dtype=np.object_)
 
 
+def find_ids(name: str, places: Mapping[Any, int], ids: Any) -> NDArray[np.int64]:
+    """The positions of nodes with given ids ``[n]``.
+
+    Args:
+        name: What messages call the graph.
+        places: The position of each id.
+        ids: The ids, as numbers or text.
+
+    Raises:
+        DataError: If no node has one of the ids.
+    """
+    words = [_spell(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    keys = [int(word) if _WHOLE.fullmatch(word) and int(word) in places else word for word in words]
+    missing = [key for key in keys if key not in places]
+    if missing:
+        shown = ", ".join(repr(key) for key in missing[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise DataError(f"{name}: there is no node with id {shown}{more}")
+    return np.array([places[key] for key in keys], dtype=np.int64)
+
+
 def number_ids(ids: Ids) -> NDArray[np.int64]:
     """A number for each id, the same whether ids are read as numbers or as text.
 
-    Whole numbers stay as they are; text becomes 63 bits of its hash, with which two of a billion ids agree
-    with a chance of one in twenty.
-
-    Example:
-        >>> number_ids(np.array([7])).tolist(), number_ids(np.array(["7"], dtype=object)).tolist()
-        ([7], [7])
+    Whole numbers stay as they are. Text becomes 63 bits of its hash; among a billion ids, the probability that
+    two agree is one in twenty.
     """
     if ids.dtype.kind == "i":
         return ids
-    return np.array([_number(value) for value in ids.tolist()], dtype=np.int64)
+    return np.array([int(value) if _is_whole(value) else _hash(value) for value in ids.tolist()], dtype=np.int64)
 
 
-def pack_text(ids: Ids) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Text ids as one array of UTF-8 bytes, and where each ends in it.
-
-    Example:
-        >>> [part.tolist() for part in pack_text(np.array(["ab", "c"], dtype=object))]
-        [[97, 98, 99], [2, 3]]
-    """
+def pack_text(ids: Ids) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Text ids as one array of UTF-8 bytes, and where each id ends in it."""
     content = [str(value).encode() for value in ids.tolist()]
     ends = np.cumsum([len(value) for value in content], dtype=np.int64)
     return np.frombuffer(b"".join(content), dtype=np.uint8), ends
@@ -70,49 +82,14 @@ def unpack_text(content: NDArray[np.uint8], ends: NDArray[np.int64]) -> Ids:
     return np.array(ids, dtype=np.object_)
 
 
-class IdIndex:
-    """Finds the positions of nodes by their ids.
-
-    Args:
-        name: What messages call the graph.
-        ids: The ids of its nodes.
-
-    Example:
-        >>> IdIndex("graph", read_ids(["a", "b"])).find(["b"]).tolist()
-        [1]
-    """
-
-    def __init__(self, name: str, ids: Ids) -> None:
-        self.name = name
-        self.place = dict(zip(ids.tolist(), range(len(ids)), strict=True))
-        self.is_whole = ids.dtype.kind == "i"
-
-    def find(self, ids: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
-        """The position of each id ``[n]``.
-
-        Raises:
-            DataError: If there is no node of an id.
-        """
-        asked = [_spell(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
-        keys = [int(key) if self.is_whole and _WHOLE.fullmatch(key) else key for key in asked]
-        missing = [key for key in keys if key not in self.place]
-        if missing:
-            shown = ", ".join(repr(key) for key in missing[:_SHOWN])
-            more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-            raise DataError(f"{self.name}: there is no node with id {shown}{more}")
-        return np.array([self.place[key] for key in keys], dtype=np.int64)
-
-
 def _spell(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_whole(value: str) -> bool:
-    """Whether a text is the usual spelling of a number that int64 can hold."""
+    """Whether a text is the canonical spelling of a number that int64 can hold."""
     return bool(_WHOLE.fullmatch(value)) and -(2**63) <= int(value) < 2**63
 
 
-def _number(value: str) -> int:
-    if _is_whole(value):
-        return int(value)
+def _hash(value: str) -> int:
     return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "little") >> 1

@@ -1,13 +1,13 @@
-"""How a graph becomes a sequence of steps, and what may be seen of it when."""
+"""How a graph becomes a sequence of steps, and what a learner may see at each of them."""
 
-from hpn.streams.splits import Split, split_nodes
+from hpn.streams.splits import split_nodes
 from hpn.streams.stream import AnswerKey, StepPlan, Stream, StreamPlan
 from hpn.streams.tasks import TaskStream, plan_tasks
 from hpn.streams.time import TimeStream
 from hpn.streams.views import Classes, Edges, Evaluate, GraphView, Query, Scenario, Step, stack_graphs
 
 STREAMS: dict[str, type[Stream]] = {kind.kind: kind for kind in (TaskStream, TimeStream)}
-"""Kinds of streams, by what ``--stream`` calls them."""
+"""Kinds of streams by their names for ``--stream``."""
 
 __all__ = [
     "STREAMS",
@@ -18,7 +18,6 @@ __all__ = [
     "GraphView",
     "Query",
     "Scenario",
-    "Split",
     "Step",
     "StepPlan",
     "Stream",

@@ -1,7 +1,7 @@
 """A graph that arrives step by step, and the queries after each step.
 
-A kind of stream is one file: a subclass of :class:`Stream` that states which node arrives with which step.
-Learners, runs, metrics and reports know nothing else of it.
+A kind of stream is one file: a subclass of :class:`Stream` that states which node arrives with which step. Learners,
+runs, metrics and reports depend on nothing else.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from hpn.datasets import Graph
+from hpn.datasets import Graph, Masks
 from hpn.streams.cutting import ViewCutter
-from hpn.streams.splits import Split
 from hpn.streams.views import Classes, Edges, Evaluate, Query, Scenario, Step
 
 Part = Literal["val", "test"]
@@ -24,12 +23,7 @@ Part = Literal["val", "test"]
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step of a stream before anything is learned.
-
-    Args:
-        name: What people call it.
-        classes: Classes of the nodes that arrive with it.
-    """
+    """The name of a step, and the classes of the nodes that arrive with it."""
 
     name: str
     classes: Classes
@@ -50,7 +44,7 @@ class StreamPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerKey:
-    """The right answers to a query, which learners never see.
+    """The correct answers to a query, which learners never see.
 
     Args:
         y: Class number of each node of the query.
@@ -64,19 +58,17 @@ class AnswerKey:
 
 
 class Stream(ABC):
-    """Steps cut from one graph, handed out one after another.
+    """Steps cut from one graph, provided one after another.
 
-    A learner gets only :class:`Step` and :class:`Query` objects, never the stream. Nodes in no step are in no
-    view.
+    A learner receives only :class:`Step` and :class:`Query` objects, never the stream. Nodes in no step are in no view.
 
     Args:
-        graph: Where the steps come from.
+        graph: The graph that the steps are cut from.
         plan: The steps; by default made from the options.
         scenario: ``task`` or ``class``; carried by every step. By default the first of ``scenarios``.
-        edges: ``within`` (a step's view has its own nodes and the edges among them) or ``seen`` (also
-            all nodes of earlier steps and the edges to and among them). By default the first of
-            ``edge_modes``.
-        seed: Draws seeded splits and the numbering of nodes in views.
+        edges: ``within`` (a view has the nodes of its step and the edges among them) or ``seen`` (also all nodes of
+            earlier steps and the edges to and among them). By default the first of ``edge_modes``.
+        seed: Draws seeded splits and the order of nodes in views.
         options: Those of :meth:`make_plan`.
 
     Attributes:
@@ -84,7 +76,7 @@ class Stream(ABC):
     """
 
     kind: ClassVar[str]
-    """What ``--stream`` calls it."""
+    """Its name for ``--stream``."""
     scenarios: ClassVar[tuple[Scenario, ...]]
     """The scenarios it allows, the default first."""
     edge_modes: ClassVar[tuple[Edges, ...]]
@@ -94,7 +86,7 @@ class Stream(ABC):
     copies_views: ClassVar[bool] = False
     """Whether views of features in memory are copies, however large they are."""
     num_ahead: ClassVar[int] = 0
-    """Steps to come that are evaluated after each step, unless more are requested."""
+    """How many later steps are evaluated after each step, unless more are requested."""
 
     def __init__(
         self,
@@ -111,9 +103,7 @@ class Stream(ABC):
         self.scenario, self.edges = scenario or self.scenarios[0], edges or self.edge_modes[0]
         self.seed, self._graph = seed, graph
         self._step_of, self._split = self._assign_nodes()
-        self._cutter = ViewCutter(
-            graph, self._step_of, len(self), edges=self.edges, seed=seed, copies=self.copies_views
-        )
+        self._cutter = ViewCutter(graph, self._step_of, len(self), self.edges, seed, copies=self.copies_views)
         self._queried: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     @classmethod
@@ -126,8 +116,12 @@ class Stream(ABC):
         """
 
     @abstractmethod
-    def _assign_nodes(self) -> tuple[Tensor, Split]:
+    def _assign_nodes(self) -> tuple[Tensor, Masks]:
         """The step of each node, -1 for none ``[num_nodes]``, and which nodes train, validate and test."""
+
+    def _labels(self, nodes: Tensor, after: int) -> Tensor:
+        """Class numbers of nodes of the graph, as they are known after a step."""
+        return self._graph.y[nodes]
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -136,8 +130,7 @@ class Stream(ABC):
         """What a learner sees at step ``index``; ``with_past`` adds the earlier steps (joint training)."""
         view, nodes = self._cutter.view(self._in_view(index))
         own = self._step_of[nodes] == index
-        train = torch.nonzero(self._split.train[nodes] & own).flatten()
-        val = torch.nonzero(self._split.val[nodes] & own).flatten()
+        train, val = (torch.nonzero(part[nodes] & own).flatten() for part in self._split[:2])
         return Step(
             index=index,
             classes=self.classes[index],
@@ -157,8 +150,8 @@ class Stream(ABC):
     ) -> tuple[Query, AnswerKey]:
         """The query about ``step`` (all steps so far if ``None``) after step ``after`` was learned.
 
-        ``oracle`` shows the graph as it stood when the task arrived and names it. ``global``
-        and ``grouped`` show every node that has arrived by ``after``, and by ``step`` if that comes later.
+        ``oracle`` shows the graph as it was when the task arrived and names the task. ``global`` and ``grouped`` show
+        every node that has arrived by ``after``, and by ``step`` if that is later.
         """
         if evaluate == "oracle":
             if step is None or not self.has_tasks:
@@ -175,10 +168,9 @@ class Stream(ABC):
     def queries(
         self, *, after: int, evaluate: Evaluate, part: Part = "test", ahead: int = 0
     ) -> Iterator[tuple[Query, AnswerKey]]:
-        """All queries after step ``after``: about the steps so far, and about ``ahead`` steps to come."""
+        """All queries after step ``after``: about the steps so far, and about the next ``ahead`` steps."""
         so_far: list[int | None] = [None] if evaluate == "global" else list(range(after + 1))
-        to_come = range(after + 1, min(after + ahead + 1, len(self)))
-        for step in [*so_far, *to_come]:
+        for step in [*so_far, *range(after + 1, min(after + ahead + 1, len(self)))]:
             yield self.query(step=step, after=after, evaluate=evaluate, part=part)
 
     def describe(self) -> dict[str, Any]:
@@ -189,27 +181,14 @@ class Stream(ABC):
             return [{"id": c, "name": names[c], "size": sizes[c]} for c in labels]
 
         steps = []
-        for index, labels in enumerate(self.classes):
+        for index, plan in enumerate(self.plan.steps):
             step, own = self.step(index), self._step_of == index
             arrived = self._labels(torch.nonzero(own).flatten(), index)
             sizes = torch.bincount(arrived[arrived >= 0], minlength=len(names)).tolist()
-            steps.append(
-                {
-                    "index": index,
-                    "name": self.plan.steps[index].name,
-                    "classes": classes(labels, sizes),
-                    "nodes": step.graph.num_nodes,
-                    "edges": step.graph.num_edges,
-                    "train": len(step.train),
-                    "val": len(step.val),
-                    "test": int((self._split.test & own).sum()),
-                }
-            )
+            described = {"index": index, "name": plan.name, "classes": classes(plan.classes, sizes)}
+            described |= {"nodes": step.graph.num_nodes, "edges": step.graph.num_edges, "train": len(step.train)}
+            steps.append(described | {"val": len(step.val), "test": int((self._split.test & own).sum())})
         return {"tasks": steps, "left_out": classes(self.left_out, self._graph.class_sizes())}
-
-    def _labels(self, nodes: Tensor, after: int) -> Tensor:
-        """Class numbers of nodes of the graph, as they are known after a step."""
-        return self._graph.y[nodes]
 
     def _in_view(self, index: int) -> tuple[int, ...]:
         return (index,) if self.edges == "within" else tuple(range(index + 1))
@@ -217,10 +196,10 @@ class Stream(ABC):
     def _select(
         self, in_view: tuple[int, ...], nodes: Tensor, step: int | None, after: int, part: Part
     ) -> tuple[Tensor, AnswerKey]:
-        """Rows to query in a view of ``nodes``, and the right answers; those of single steps are kept."""
+        """Query nodes as rows of a view of ``nodes``, and the answers; those of single steps are cached."""
         if (in_view, part) in self._queried:
             return self._queried[in_view, part]
-        chosen = self._split.test[nodes] if part == "test" else self._split.val[nodes]
+        chosen = getattr(self._split, part)[nodes]
         if step is not None:
             chosen = chosen & (self._step_of[nodes] == step)
         rows = torch.nonzero(chosen).flatten()

@@ -1,9 +1,8 @@
-"""What a learner may see, as types: a step while fitting, a query while answering.
+"""What a learner may see, as types: a step while fitting, a query while predicting.
 
-Nodes are numbered anew in every view, in an order drawn once for the stream, so that a number carries no
-information about a node's class, split or arrival. A view of a small graph is a copy and refers to nothing
-else. Features of a large one stay where they are, in memory or on disk, and :class:`FeatureRows` hands out
-those of the nodes in view.
+Nodes are numbered anew in every view, in an order drawn once per stream, so that a number carries no information about
+the class, split or arrival of a node. A view of a small graph is a copy and refers to nothing else. The features of a
+large one stay where they are, in memory or on disk, and :class:`FeatureRows` returns those of the nodes in view.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import count_entries, is_sparse, select_rows, stack_rows
+from hpn.datasets.sparse import count_entries, csr_parts, is_sparse, select_rows, stack_rows
 
 Scenario = Literal["task", "class"]
 Evaluate = Literal["oracle", "global", "grouped"]
@@ -27,7 +26,7 @@ Classes = tuple[int, ...]
 
 
 class FeatureRows:
-    """Dense features that stay where they are and are fetched row by row; only those of the nodes in view.
+    """Dense features that stay where they are; only rows of the nodes in view can be fetched.
 
     Args:
         source: Features of a whole graph.
@@ -61,14 +60,14 @@ class GraphView:
     Args:
         x: Features.
         edge_index: Edges, in both directions, without self-loops.
-        ids: Numbers by which nodes are found again in other views of the same graph; a stream draws them at
-            random, so that they carry no other information. By default their positions.
+        ids: Numbers that identify nodes across views of the same graph; a stream draws them at random, so that they
+            carry no other information. By default their positions.
 
     Attributes:
         features: The features, or where they are fetched from.
         derived: What was computed from the view and lives as long as it does; never pickled.
         indptr: Where the neighbours of each node begin in ``indices``.
-        indices: Neighbours of node 0, of node 1, …, each node's in order.
+        indices: Neighbours of node 0, of node 1, …, sorted per node.
 
     Shapes:
         - ``x``: ``[num_nodes, num_features]``, dense or sparse CSR
@@ -86,8 +85,7 @@ class GraphView:
     def __init__(self, x: Tensor, edge_index: Tensor, ids: Tensor | None = None) -> None:
         order = torch.argsort(edge_index[0] * len(x) + edge_index[1])
         count = torch.bincount(edge_index[0], minlength=len(x))
-        indptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        self._set(x, indptr, edge_index[1][order], ids)
+        self._set(x, torch.cat([count.new_zeros(1), count.cumsum(0)]), edge_index[1][order], ids)
 
     @classmethod
     def compressed(
@@ -100,8 +98,7 @@ class GraphView:
 
     def _set(self, features: Any, indptr: Tensor, indices: Tensor, ids: Tensor | None) -> None:
         ids = torch.arange(len(indptr) - 1) if ids is None else ids
-        values = {"features": features, "indptr": indptr, "indices": indices, "ids": ids, "derived": {}}
-        for name, value in values.items():
+        for name, value in zip(self.__slots__, (features, indptr, indices, ids, {}), strict=True):
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -109,15 +106,14 @@ class GraphView:
 
     @property
     def x(self) -> Tensor:
-        """All features; of a large graph made anew on every access, so :meth:`take` what is needed."""
+        """All features; those of a large graph are fetched on every access, so :meth:`take` what is needed."""
         return self.take()
 
     @property
     def edge_index(self) -> Tensor:
-        """The edges as pairs, sorted; made anew on every access."""
+        """The edges as pairs, sorted; computed on every access."""
         nodes = torch.arange(self.num_nodes, device=self.indptr.device)
-        source = torch.repeat_interleave(nodes, self.indptr.diff())
-        return torch.stack([source, self.indices.long()])
+        return torch.stack([torch.repeat_interleave(nodes, self.indptr.diff()), self.indices.long()])
 
     @property
     def num_nodes(self) -> int:
@@ -136,12 +132,12 @@ class GraphView:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether features are sparse; those that are fetched never are."""
+        """Whether features are sparse; fetched ones never are."""
         return isinstance(self.features, Tensor) and is_sparse(self.features)
 
     @property
     def num_numbers(self) -> int:
-        """Numbers it takes to write down features and edges; sparse features by what they store."""
+        """How many numbers features and edges consist of; sparse features count what they store."""
         entries = count_entries(self.x) if self.is_sparse else self.num_nodes * self.num_features
         return entries + 2 * len(self.indices)
 
@@ -154,14 +150,12 @@ class GraphView:
 
 def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Some rows of features, dense or sparse."""
-    if is_sparse(x) or not isinstance(x, Tensor):
-        return select_rows(x, rows)
-    # Several times as fast as PyTorch's indexing, which copies number by number.
-    return torch.from_numpy(x.numpy().take(rows.numpy(), axis=0))
+    # NumPy is several times as fast as PyTorch's indexing, which copies number by number.
+    return select_rows(x, rows) if is_sparse(x) else torch.from_numpy(x.numpy().take(rows.numpy(), axis=0))
 
 
 def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
-    """One graph of which the given ones are the unconnected parts, and where each part begins."""
+    """One graph whose unconnected parts are the given ones, and the first node of each part."""
     if len(graphs) == 1:
         return graphs[0], [0]
     sizes = [graph.num_nodes for graph in graphs]
@@ -169,22 +163,20 @@ def stack_graphs(graphs: Sequence[GraphView]) -> tuple[GraphView, list[int]]:
     indices = [graph.indices + start for graph, start in zip(graphs, starts, strict=True)]
     degrees = torch.cat([graph.indptr.diff() for graph in graphs])
     indptr = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
-    x = stack_rows([graph.x for graph in graphs])
-    return GraphView.compressed(x, indptr, torch.cat(indices)), starts
+    return GraphView.compressed(stack_rows([graph.x for graph in graphs]), indptr, torch.cat(indices)), starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What a learner sees at one moment of a stream: a graph, and nodes to learn from.
+    """What a learner sees at one step of a stream: a graph, and nodes to learn from.
 
-    Labels of training and validation nodes only: those of test nodes, and anything of a later step,
-    are not in here.
+    Labels of test nodes, and anything of a later step, are not included.
 
     Args:
         index: Position in the stream.
         classes: Classes of the nodes to learn from.
-        scenario: ``task`` (queries name the task, one head is shared by all) or ``class`` (a head that
-            grows with the classes).
+        scenario: ``task`` (queries name the task; all tasks share one head) or ``class`` (the head grows with the
+            classes).
         graph: Nodes and edges in view.
         train: Training nodes, as rows of ``graph``.
         train_y: Their class numbers.
@@ -192,7 +184,7 @@ class Step:
         val_y: Their class numbers.
         past: Earlier steps, for learners that declare ``sees_past``; empty for all others.
         edges: ``within`` (only nodes of this step are in view) or ``seen`` (those of earlier steps as well).
-        is_task: Whether the step is a task: classes of its own, which no other step has.
+        is_task: Whether the step is a task: it has classes that no other step has.
     """
 
     index: int
@@ -210,14 +202,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """What a learner sees while it answers: no label, and no task unless the evaluation is oracle.
+    """What a learner sees while it predicts: no label, and no task unless the evaluation is oracle.
 
     Args:
         graph: Nodes and edges in view.
-        nodes: Nodes to classify, as rows of ``graph``, in random order.
-        classes: Classes the answer must come from: the task's if it is given, else all seen.
+        nodes: Nodes to predict, as rows of ``graph``, in random order.
+        classes: Possible classes: those of the task if it is given, else all seen.
         task: Index of the task in ``oracle`` evaluation, ``None`` otherwise.
-        grouped: Whether the nodes are known to be of one, unnamed, task.
+        grouped: Whether the nodes are known to belong to one, unnamed, task.
     """
 
     graph: GraphView
@@ -228,7 +220,7 @@ class Query:
 
 
 def hash_ids(ids: np.ndarray) -> np.ndarray:
-    """A fixed, well mixed number for each id, another for every other (the finaliser of SplitMix64)."""
+    """A fixed, well mixed number per id, distinct for distinct ids (the finaliser of SplitMix64)."""
     mixed = ids.astype(np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -250,11 +242,9 @@ def find_hashes(view: GraphView, hashes: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def fingerprint(view: GraphView) -> str:
-    """Hash of all that the nodes of a view are encoded from: ids, features and edges."""
-    x = view.x
-    features = (x.crow_indices(), x.col_indices(), x.values()) if is_sparse(x) else (x,)
-    digest = hashlib.sha256()
-    for part in (view.ids, view.indptr, view.indices.long(), *features):
+    """Hash of everything that the nodes of a view are encoded from: ids, features and edges."""
+    x, digest = view.x, hashlib.sha256()
+    for part in (view.ids, view.indptr, view.indices.long(), *(csr_parts(x) if is_sparse(x) else (x,))):
         digest.update(str((part.dtype, tuple(part.shape))).encode())
         digest.update(np.ascontiguousarray(part.numpy()).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

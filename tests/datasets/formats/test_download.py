@@ -51,6 +51,6 @@ def test_a_download_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: 
         return response
 
     monkeypatch.setattr(urllib.request, "urlopen", cut)
-    with pytest.raises(DataError, match="broke off after 5 of 99 bytes"):
+    with pytest.raises(DataError, match="ended after 5 of 99 bytes"):
         fetch_missing("toy", folder, {"a.txt": url})
     assert not folder.exists()

@@ -440,7 +440,8 @@ def test_debian_sections(monkeypatch):
 
 
 @pytest.mark.skipif(not (DATA / "debian-releases.npz").exists(), reason="no debian-releases.npz")
-def test_debian_releases():
+def test_debian_releases(monkeypatch):
+    monkeypatch.undo()
     graph = load_npz(DATA / "debian-releases.npz")
     assert graph.node_time.bincount().tolist() == [58_653, 10_876, 13_604, 10_516]
     first = graph.y_by_time[graph.node_time, torch.arange(graph.num_nodes)]

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpn.datasets.formats import ogb, table_features, table_files
+from hpn.datasets.formats import ogb
 from hpn.datasets.formats.ogb import load_ogb, ogb_url
+from hpn.datasets.formats.tables import features as features_module
+from hpn.datasets.formats.tables import files as files_module
 from hpn.datasets.store import StoreWriter
 from hpn.errors import ConfigError, DataError
 
@@ -47,13 +49,13 @@ def write(root, name="ogbn-arxiv", mapping=MAPPING, **changes):
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(table_features, "_BLOCK_ROWS", 2)
-    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 2)
+    monkeypatch.setattr(features_module, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(files_module, "_LINKS_AT_ONCE", 2)
 
 
 def test_reads_the_raw_files(tmp_path, read):
     write(tmp_path)
-    graph = read(load_ogb, "ogbn-arxiv", tmp_path)
+    graph = read(load_ogb, "ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
     assert graph.name == "ogbn-arxiv"
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert graph.num_links == 5
@@ -68,7 +70,7 @@ def test_reads_the_raw_files(tmp_path, read):
 
 def test_products_without_names(tmp_path, read):
     write(tmp_path, "ogbn-products", mapping=None, node_label="4\n7\n46\n3\nnan\n")
-    graph = read(load_ogb, "ogbn-products", tmp_path)
+    graph = read(load_ogb, "ogbn-products", tmp_path / "ogbn_products" / "raw")
     assert graph.y.tolist() == [4, 7, 46, 3, -1]
     assert graph.class_order == (4, 7, 3)
     assert graph.class_names[46] == "46"
@@ -86,7 +88,7 @@ FEATURES = {
 @pytest.mark.parametrize(("text", "expected"), FEATURES.values(), ids=FEATURES)
 def test_features(tmp_path, text, expected):
     write(tmp_path, node_feat=text)
-    assert load_ogb("ogbn-arxiv", tmp_path).x.tolist() == expected
+    assert load_ogb("ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw").x.tolist() == expected
 
 
 def test_class_orders_are_those_of_the_paper():
@@ -108,7 +110,7 @@ def test_url():
 
 def load_error(root):
     with pytest.raises(DataError) as error:
-        load_ogb("ogbn-arxiv", root)
+        load_ogb("ogbn-arxiv", root / "ogbn_arxiv" / "raw")
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -134,7 +136,7 @@ def serve(monkeypatch, tmp_path):
 def test_what_is_missing_is_downloaded_and_unpacked(tmp_path, monkeypatch):
     serve(monkeypatch, tmp_path)
     root = tmp_path / "data"
-    assert load_ogb("ogbn-arxiv", root).num_links == 5
+    assert load_ogb("ogbn-arxiv", root / "ogbn_arxiv" / "raw").num_links == 5
     assert [path.name for path in root.iterdir()] == ["ogbn_arxiv"]
 
 
@@ -175,12 +177,12 @@ BAD = {
     "edge ragged": ({"edge": "0,1\n" * 4 + "0,1,2\n"}, "edge.csv.gz, line 5: 3 values"),
     "edge of three": ({"edge": "0,1,2\n" * 5}, "edge.csv.gz: expected two nodes per line, found 3 columns"),
     "edge fraction": ({"edge": "0,1\n" * 4 + "0,1.5\n"}, "edge.csv.gz, line 5: edge 4 lacks a node"),
-    "edges missing": ({"edge": "0,1\n" * 4}, "edge.csv.gz: 4 edges, but num-edge-list.csv.gz tells of 5"),
-    "edges too many": ({"edge": "0,1\n" * 9}, "edge.csv.gz: 9 edges, but num-edge-list.csv.gz tells of 5"),
+    "edges missing": ({"edge": "0,1\n" * 4}, "edge.csv.gz: 4 edges, but num-edge-list.csv.gz states 5"),
+    "edges too many": ({"edge": "0,1\n" * 9}, "edge.csv.gz: 9 edges, but num-edge-list.csv.gz states 5"),
     "unknown node": ({"edge": "0,1\n" * 4 + "0,9\n"}, "edge 4 (0 - 9)"),
     "negative node": ({"edge": "0,1\n" * 4 + "-1,0\n"}, "edge 4 (-1 - 0)"),
     "features short": ({"node_feat": "1,2\n" * 4}, "node-feat.csv.gz: 4 nodes have features"),
-    "features long": ({"node_feat": "1,2\n" * 6}, "6 nodes have features, but num-node-list.csv.gz tells of 5"),
+    "features long": ({"node_feat": "1,2\n" * 6}, "6 nodes have features, but num-node-list.csv.gz states 5"),
     "features text": ({"node_feat": "1,2\n" * 4 + "1,a\n"}, "node-feat.csv.gz, line 5, column '1': 'a' is not"),
     "features ragged": ({"node_feat": "1,2\n" * 4 + "1\n"}, "node-feat.csv.gz, line 5: 1 values"),
     "features empty": ({"node_feat": ""}, "node-feat.csv.gz: the file is empty"),
@@ -206,7 +208,7 @@ BAD = {
 def test_bad_content_is_named(tmp_path, read, change, expected):
     write(tmp_path, **change)
     with pytest.raises(DataError) as error:
-        read(load_ogb, "ogbn-arxiv", tmp_path)
+        read(load_ogb, "ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -215,7 +217,7 @@ def test_progress_adds_up_to_what_was_announced(tmp_path):
     write(tmp_path)
     totals, steps = [], []
     with StoreWriter(tmp_path / "s", progress=lambda total: totals.append(total) or steps.append) as store:
-        load_ogb("ogbn-arxiv", tmp_path, store)
+        load_ogb("ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw", store)
     assert totals == [sum(steps)]
 
 
@@ -231,13 +233,13 @@ def test_no_damage_gets_past_as_another_exception(data):
             content[place] = value
         path.write_bytes(gzip.compress(content[: data.draw(st.integers(len(content) // 2, len(content)))]))
         with suppress(DataError):
-            load_ogb("ogbn-arxiv", Path(folder))
+            load_ogb("ogbn-arxiv", Path(folder) / "ogbn_arxiv" / "raw")
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(ogb.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'hpn\[ogb\]'"):
-        load_ogb("ogbn-arxiv", tmp_path)
+        load_ogb("ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
 
 
 def test_nothing_is_printed_asked_or_fetched(tmp_path):
@@ -249,7 +251,7 @@ def refuse(*args, **kwargs):
     raise AssertionError("the network was asked")
 socket.socket.connect = socket.getaddrinfo = refuse
 from hpn.datasets.formats.ogb import load_ogb
-load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}))
+load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}) / "ogbn_arxiv" / "raw")
 assert not {{"ogb", "outdated"}} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], input="", capture_output=True, text=True, check=False)

@@ -13,20 +13,20 @@ import scipy.sparse as sp
 import torch
 
 from hpn.datasets import CATALOG, Graph, load_dataset
-from hpn.datasets.formats.planetoid import PLANETOID_SHA256, load_actor, load_planetoid, load_webkb
+from hpn.datasets.formats.planetoid import PLANETOID_SHA256, load_geom_gcn, load_planetoid
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.streams import plan_tasks
 
 
 def test_cora_has_the_public_split_and_row_sums_of_one(data_root: Path) -> None:
-    graph = load_planetoid("Cora", data_root)
+    graph = load_planetoid("cora", data_root / "Cora" / "raw")
     assert graph.masks is not None
     sizes = [int(mask.sum()) for mask in (graph.masks.train, graph.masks.val, graph.masks.test)]
     assert sizes == [140, 500, 1000]
     sums = torch.sparse.sum(graph.x.to_sparse_coo(), dim=1).to_dense()
     assert torch.allclose(sums, torch.ones(2708))
-    binary = load_planetoid("Cora", data_root, normalize="none")
+    binary = load_planetoid("cora", data_root / "Cora" / "raw", normalize="none")
     assert set(binary.x.values().tolist()) == {1.0}
 
 
@@ -56,7 +56,7 @@ def test_graphs_equal_those_of_pytorch_geometric(name: str, data_root: Path, tmp
 def test_the_data_root_may_be_read_only(data_root: Path, tmp_path: Path) -> None:
     shutil.copytree(data_root / "Cora" / "raw", tmp_path / "Cora" / "raw")
     before = sorted(tmp_path.rglob("*"))
-    load_planetoid("Cora", tmp_path)
+    load_planetoid("cora", tmp_path / "Cora" / "raw")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -67,7 +67,7 @@ def test_a_pickle_that_is_not_the_published_one_is_never_read(tmp_path: Path) ->
     for file in PLANETOID_SHA256:
         (raw / file).write_text(f"cos\nsystem\n(S'touch {marker}'\ntR.")
     with pytest.raises(DataError, match=r"ind\.cora\.allx is not the published file"):
-        load_planetoid("Cora", tmp_path)
+        load_planetoid("cora", tmp_path / "Cora" / "raw")
     assert not marker.exists()
 
 
@@ -92,7 +92,7 @@ def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planetoid(tmp_path, monkeypatch)
     before = sorted(tmp_path.rglob("*"))
-    graph = load_planetoid("Cora", tmp_path)
+    graph = load_planetoid("cora", tmp_path / "Cora" / "raw")
     assert sorted(tmp_path.rglob("*")) == before, "the data root may be read-only"
     assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (620, 620, 5, 7)
     assert is_sparse(graph.x)
@@ -118,20 +118,25 @@ def geom_gcn(folder: Path, name: str) -> None:
 
 def test_actor_and_webkb_layouts(tmp_path: Path) -> None:
     geom_gcn(tmp_path / "actor" / "raw", "film")
-    graph = load_actor(tmp_path)
+    graph = load_geom_gcn("actor", tmp_path / "actor" / "raw")
     assert (graph.num_nodes, graph.num_links, graph.num_edges, graph.num_features) == (8, 10, 8, 5)
     assert graph.split_rule == "index"
 
 
 def test_webkb_leaves_out_small_classes(data_root: Path) -> None:
-    assert load_webkb("texas", data_root).class_order == (0, 2, 3, 4)  # class 1 has one node
+    assert load_geom_gcn("texas", data_root / "webkb" / "texas" / "raw").class_order == (
+        0,
+        2,
+        3,
+        4,
+    )  # class 1 has one node
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
     geom_gcn(tmp_path / "actor" / "raw", "film")
     (tmp_path / "actor" / "raw" / "out1_node_feature_label.txt").write_text("garbage\nmore\n")
     with pytest.raises(DataError, match=r"actor: the files in .* cannot be read"):
-        load_actor(tmp_path)
+        load_geom_gcn("actor", tmp_path / "actor" / "raw")
 
 
 def test_cora_is_loaded_without_a_warning(data_root: Path) -> None:

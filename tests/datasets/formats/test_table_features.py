@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from hpn.datasets import load_graph
-from hpn.datasets.formats import table_features
-from hpn.datasets.formats.table_features import hash_categories, hash_text
-from hpn.datasets.formats.tables import load_tables
+from hpn.datasets.formats.tables import features as features_module
+from hpn.datasets.formats.tables.features import hash_categories, hash_text
+from hpn.datasets.formats.tables.read import load_tables
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import ConfigError, DataError
 
@@ -24,7 +24,7 @@ NODES = "id,label,n,flag,colour,title\n" + "".join(
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(table_features, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(features_module, "_BLOCK_ROWS", 3)
 
 
 def load(write_tables, folder, nodes, **options):

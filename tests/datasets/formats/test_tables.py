@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from hpn.datasets import edges as edges_module
 from hpn.datasets import load_graph
-from hpn.datasets.formats import table_features, table_files
-from hpn.datasets.formats.tables import load_tables
+from hpn.datasets.formats.tables import features as features_module
+from hpn.datasets.formats.tables import files as files_module
+from hpn.datasets.formats.tables.read import load_tables
 from hpn.datasets.store import StoreWriter
 from hpn.errors import DataError
 
@@ -38,8 +39,8 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     """Several blocks for every table; that a single one gives the same is what other tests expect."""
-    monkeypatch.setattr(table_features, "_BLOCK_ROWS", 2)
-    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 2)
+    monkeypatch.setattr(features_module, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(files_module, "_LINKS_AT_ONCE", 2)
     monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 3)
 
 
@@ -285,9 +286,9 @@ def test_times(tmp_path, write_tables, read, values, expected):
 @pytest.mark.parametrize(
     ("word", "column", "expected"),
     [
-        ("1.5", "when", "line 4, column 'when': '1.5' is no time; give every node a whole number or a date"),
+        ("1.5", "when", "line 4, column 'when': '1.5' is not a time; give every node a whole number or a date"),
         ("", "when", "line 4, column 'when': is empty; give every node"),
-        ("2024-01-31", "when", "line 4, column 'when': '2024-01-31' is no time"),
+        ("2024-01-31", "when", "line 4, column 'when': '2024-01-31' is not a time"),
         ("3", "wen", "has no column 'wen' for the time; did you mean 'when'?"),
         ("3", "id", "column 'id' cannot be the time: it is the id"),
     ],
@@ -313,7 +314,7 @@ def test_edges_are_counted(tmp_path, write_tables, read):
 
 def test_edges_with_unknown_ends_can_be_dropped(tmp_path, write_tables, read):
     folder = write_tables(tmp_path, NODES, EDGES + "a,z\n,b\nz,z\n")
-    assert "edges.csv, line 7, column 'target': 'z' is the id of no node" in error_of(read, folder)
+    assert "edges.csv, line 7, column 'target': 'z' is not the id of a node" in error_of(read, folder)
     graph = read(load_tables, folder, unknown_edges="drop")
     assert_toy(graph)
     assert graph.notes[0] == "3 edges with an unknown end dropped"
@@ -398,8 +399,8 @@ def test_bad_nodes_are_named(tmp_path, write_tables, read, nodes, expected):
 
 
 BAD_EDGES = {
-    "unknown source": ("u,v\na,b\nb,c\nz,b\n", "edges.csv, line 4, column 'u': 'z' is the id of no node"),
-    "unknown target": ("u,v\na,b\na,b\na,7\n", "edges.csv, line 4, column 'v': '7' is the id of no node"),
+    "unknown source": ("u,v\na,b\nb,c\nz,b\n", "edges.csv, line 4, column 'u': 'z' is not the id of a node"),
+    "unknown target": ("u,v\na,b\na,b\na,7\n", "edges.csv, line 4, column 'v': '7' is not the id of a node"),
     "empty end": ("u,v\na,b\na,b\na,\n", "edges.csv, line 4, column 'v': is empty"),
     "null end": ({"u": ["a", "b", "c"], "v": ["b", "b", None]}, "edges.parquet, row 3, column 'v': is empty"),
     "no target": ("source,weight\na,1\n", "edges.csv: has no column 'target'; found: source, weight"),
@@ -420,15 +421,15 @@ def test_bad_edges_are_named(tmp_path, write_tables, read, edges, expected):
 @pytest.mark.parametrize(
     ("edges", "expected"),
     [
-        ({"u": [1, 2, 4], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '4' is the id of no node"),
+        ({"u": [1, 2, 4], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '4' is not the id of a node"),
         ({"u": [1, 2, 1], "v": [1, 2, -(2**63)]}, "row 3, column 'v': '-9223372036854775808' is"),
         ({"u": [1, 2, 1], "v": ("UBIGINT", [1, 2, 2**64 - 1])}, "row 3, column 'v': '1844674"),
         ({"u": [1, 2, None], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
         ({"u": [1.0, 2.0, NAN], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
-        ({"u": [1.0, 2.0, 1.5], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '1.5' is the id"),
-        ({"u": ["1", "2", "01"], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '01' is the id"),
-        ("u,v\n1,2\n2,1\n1,01\n", "edges.csv, line 4, column 'v': '01' is the id of no node"),
-        ("u,v\n1,2\n2,1\n1,1.0\n", "edges.csv, line 4, column 'v': '1.0' is the id of no node"),
+        ({"u": [1.0, 2.0, 1.5], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '1.5' is not the id"),
+        ({"u": ["1", "2", "01"], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '01' is not the id"),
+        ("u,v\n1,2\n2,1\n1,01\n", "edges.csv, line 4, column 'v': '01' is not the id of a node"),
+        ("u,v\n1,2\n2,1\n1,1.0\n", "edges.csv, line 4, column 'v': '1.0' is not the id of a node"),
         ("u,v\n1,2\n2,1\n1,\n", "edges.csv, line 4, column 'v': is empty"),
     ],
 )
@@ -513,8 +514,8 @@ def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
 
 def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
     for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", 50)):
-        monkeypatch.setattr(table_files if name == "MEMORY" else table_features, name, value)
-    monkeypatch.setattr(table_files, "_LINKS_AT_ONCE", 1 << 22)
+        monkeypatch.setattr(files_module if name == "MEMORY" else features_module, name, value)
+    monkeypatch.setattr(files_module, "_LINKS_AT_ONCE", 1 << 22)
     monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 1 << 19)
     query = "SELECT i AS id, i % 3 AS label, [i % 7 FOR x IN range(200)] AS x FROM range(200000) t(i)"
     duckdb.connect().execute(f"COPY ({query}) TO '{tmp_path}/nodes.parquet'")
@@ -528,7 +529,7 @@ def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
 
 
 def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tables):
-    monkeypatch.setattr(table_files, "MEMORY", 1)
+    monkeypatch.setattr(files_module, "MEMORY", 1)
     folder = write_tables(tmp_path, {"id": list(range(9999)), "label": [1] * 9999, "f": [1] * 9999}, EDGES)
     with pytest.raises(DataError, match=r"nodes\.parquet: cannot be read, memory or disk is full"):
         load_tables(folder)
@@ -538,7 +539,7 @@ def test_an_interrupt_is_one(tmp_path, write_tables, monkeypatch):
     def interrupt(table, query, values=None):
         raise RuntimeError("Query interrupted")
 
-    monkeypatch.setattr(table_files.Table, "query", interrupt)
+    monkeypatch.setattr(files_module.Table, "query", interrupt)
     with pytest.raises(KeyboardInterrupt):
         load_tables(write_tables(tmp_path, NODES, EDGES))
 

@@ -105,10 +105,10 @@ def test_a_changed_byte_is_found(saved: Path, name: str) -> None:
     ("change", "complaint"),
     [
         ("{", "is not JSON"),
-        ("[]", "not that of a graph store"),
-        ({"kind": "other"}, "not that of a graph store"),
-        ({"version": 99}, "of version 99, this hpn reads 3 and 1; upgrade hpn, or import the graph again"),
-        ({"version": 2}, "of version 2"),
+        ("[]", "not the header of a graph store"),
+        ({"kind": "other"}, "not the header of a graph store"),
+        ({"version": 99}, "has version 99, but this hpn reads 3 and 1; upgrade hpn, or import the graph again"),
+        ({"version": 2}, "has version 2"),
         ({"arrays": None}, "damaged"),
         ({"arrays": {}}, "damaged"),
         ({"class_names": None}, "damaged"),
@@ -131,7 +131,7 @@ def test_arrays_of_another_graph_are_found(graph: Graph, tmp_path: Path, name: s
     (saved / f"{name}.bin").write_bytes(content)
     header["arrays"][name] |= {"shape": [graph.num_nodes - 1], "crc32": zlib.crc32(content)}
     (saved / HEADER).write_text(json.dumps(header))
-    with pytest.raises(DataError, match="of different graphs"):
+    with pytest.raises(DataError, match="belong to different graphs"):
         open_store(saved)
 
 

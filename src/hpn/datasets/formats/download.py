@@ -1,4 +1,4 @@
-"""Fetching missing files: progress on standard error, nothing half written, clear words when offline."""
+"""Downloading missing files, with progress on standard error; an interrupted download leaves no file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
     """Download the files of ``sources`` (file name → address) that ``folder`` lacks.
 
     Raises:
-        DataError: If a file cannot be had; the message says which files to put where.
+        DataError: If a file cannot be downloaded; the message states which files to put where.
     """
     missing = {file: url for file, url in sources.items() if not (folder / file).is_file()}
     if not missing:
@@ -33,10 +33,9 @@ def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
         with contextlib.suppress(OSError):  # a folder that is not empty stays
             for path in new:
                 path.rmdir()
-        files = ", ".join(missing)
         address = next(iter(missing.values())).rpartition("/")[0]
         raise DataError(
-            f"{name}: cannot download ({error}); put {files} from {address} into {folder}, "
+            f"{name}: cannot download ({error}); put {', '.join(missing)} from {address} into {folder}, "
             "or point --data-root or HPN_DATA at a folder that has them"
         ) from error
 
@@ -46,22 +45,21 @@ def _fetch(url: str, target: Path, label: str) -> None:
     from rich.progress import Progress
 
     part = target.with_name(target.name + ".part")
-    console = Console(stderr=True)
     try:
         with (
             urllib.request.urlopen(url, timeout=TIMEOUT) as response,  # noqa: S310
             part.open("wb") as out,
-            Progress(console=console, disable=not sys.stderr.isatty()) as progress,
+            Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress,
         ):
             if not sys.stderr.isatty():
                 sys.stderr.write(f"downloading {label}\n")
-            length = response.headers.get("Content-Length")
-            bar = progress.add_task(label, total=int(length) if length else None)
+            length = int(response.headers.get("Content-Length") or 0)
+            bar = progress.add_task(label, total=length or None)
             while chunk := response.read(CHUNK):
                 out.write(chunk)
                 progress.advance(bar, len(chunk))
-        if length and part.stat().st_size != int(length):
-            raise OSError(f"{target.name} broke off after {part.stat().st_size} of {length} bytes")
+        if length and part.stat().st_size != length:
+            raise OSError(f"{target.name} ended after {part.stat().st_size} of {length} bytes")
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

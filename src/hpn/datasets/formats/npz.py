@@ -5,16 +5,16 @@ array                                                 meaning
 ====================================================  =======================================================
 ``adj_indptr``, ``adj_indices``, ``adj_shape``        every stored entry is an edge
 ``attr_matrix``                                       features, dense; or, instead of it,
-``attr_indptr``, ``_indices``, ``_data``, ``_shape``  features, kept sparse
-``labels``                                            class of each node, −1 where it is unknown; or its name,
-                                                      text that is empty where it is unknown
-``adj_data``, ``class_names``                         optional; the edges' values are not used
+``attr_indptr``, ``_indices``, ``_data``, ``_shape``  features, stored sparse
+``labels``                                            class of each node, −1 if unknown; or its name, an empty
+                                                      text if unknown
+``adj_data``, ``class_names``                         optional; the values of edges are not used
 ``node_ids``, ``feature_names``                       optional; whole numbers or text, and text
 ``train_mask``, ``val_mask``, ``test_mask``           optional; ``val_mask`` may be left out
 ``node_time``                                         optional; when each node arrived, whole numbers
 ``labels_by_time``                                    optional; class of each node at each of the distinct
-                                                      times, a row per time in order, −1 where it is unknown
-``node_last``                                         allowed and not used: when each node was last there
+                                                      times, one row per time in order, −1 if unknown
+``node_last``                                         allowed and not used: when each node was last present
 ====================================================  =======================================================
 
 Arrays are read one after the other, so that not all of them are in memory at once.
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hpn.datasets.graph import (
-    MASKS,
+    TIMES,
     UNLABELLED,
     Graph,
     Labels,
@@ -51,7 +51,7 @@ from hpn.datasets.graph import (
     check_times,
 )
 from hpn.datasets.ids import read_ids
-from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
+from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links, write_masks
 from hpn.datasets.sparse import Normalize
 from hpn.errors import DataError
 
@@ -62,11 +62,11 @@ _SPARSE_FEATURES = ("attr_indptr", "attr_indices", "attr_data", "attr_shape")
 _MASKS = ("train_mask", "val_mask", "test_mask")
 _OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
 _MAX_CLASSES = 1 << 16
-# Beyond it a float no longer tells neighbouring whole numbers apart.
+# Above it, a float cannot represent every whole number.
 _MAX_WHOLE = 2**53
 _BLOCK_VALUES = 1 << 22
 _DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
-# What zipfile, and what NumPy's parser of array headers, raise on bytes that are not theirs.
+# What zipfile and NumPy's parser of array headers raise on bytes that they cannot read.
 _BAD_MEMBER = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 _BAD_ARRAY = (TokenError, SyntaxError, ValueError, MemoryError, OverflowError)
 
@@ -78,30 +78,30 @@ def load_npz(
 
     Args:
         path: The archive. Pickled arrays in it are never loaded.
-        sink: Where the graph goes; by default into memory.
+        sink: Where to write the graph; by default into memory.
         normalize: How to scale the features.
         labels: Whether at least one node must have a label.
 
     Raises:
-        DataError: If the archive is damaged or its arrays are missing or do not fit each other.
+        DataError: If the archive is damaged, or its arrays are missing or do not fit each other.
     """
-    sink = sink or MemorySink()
+    sink = sink or Sink()
     with _open_archive(path) as archive:
         sink.begin(archive.num_bytes)
         num_nodes, blocks = _read_links(archive)
-        counts = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
+        links = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
         blocks.clear()
-        y, class_names = _read_labels(archive)
+        y, given = _read_labels(archive)
         masks = _read_masks(archive)
         num_features = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
-        names = check_labels(path.name, y, num_nodes, class_names, labels=labels)
+        class_names = check_labels(path.name, y, num_nodes, given, labels=labels)
         sink.append("y", y.numpy())
         if masks is not None:
             check_masks(path.name, masks, num_nodes)
-            for part in MASKS:
-                sink.append(part, getattr(masks, part).numpy().view(np.uint8))
-        _write_times(archive, sink, num_nodes, len(names))
-        _write_node_ids(archive, sink, num_nodes)
+            write_masks(sink, masks)
+        _write_times(archive, sink, num_nodes, len(class_names))
+        if "node_ids" in archive.members:
+            write_ids(sink, _read_ids(archive, num_nodes))
         features = archive.read_text("feature_names") if "feature_names" in archive.members else None
         if features is not None and len(features) != num_features:
             raise archive.error(f"feature_names has {len(features)} names for {num_features} features")
@@ -109,18 +109,18 @@ def load_npz(
         {
             "name": path.name,
             "num_features": num_features,
-            "num_links": counts.links,
-            "class_names": list(names),
+            "num_links": links.num_links,
+            "class_names": list(class_names),
             "split_rule": "seeded" if masks is None else "given",
             "feature_names": features,
-            "notes": counts.describe(),
+            "notes": links.describe(),
         }
     )
 
 
 @dataclass(frozen=True)
 class _Archive:
-    """The arrays of the format in an archive; ``members`` tells what each is called there."""
+    """The arrays of the format in an archive; ``members`` has the name of each in the archive."""
 
     path: Path
     file: zipfile.ZipFile
@@ -134,20 +134,19 @@ class _Archive:
         return DataError(f"{self.path}: {message}")
 
     def read(self, key: str) -> Array:
-        """Read an array, checked against its checksum."""
         try:
-            # Read as a whole first, since only the end of a member tells whether its checksum is right.
+            # Read completely first, because a checksum is only compared at the end of a member.
             content = io.BytesIO(self.file.read(self.members[key]))
             array: Array = np.lib.format.read_array(content, allow_pickle=False)
         except (*_BAD_MEMBER, *_BAD_ARRAY) as error:
-            what = f"is damaged ({' '.join(str(error).split())[:100]}); copy or write the file anew"
+            what = f"is damaged ({' '.join(str(error).split())[:100]}); copy or write the file again"
             if "allow_pickle" in str(error):
                 what = "holds pickled Python objects, which are never loaded; save numbers or text (dtype=str)"
             raise self.error(f"{key} {what}") from None
         return array
 
     def read_whole(self, key: str, ndim: int = 1) -> NDArray[np.int64]:
-        """Read whole numbers, by default a row of them."""
+        """Read whole numbers."""
         array = self.read(key)
         if array.dtype.kind not in "iufb":
             raise self.error(f"{key} holds {array.dtype}, expected whole numbers")
@@ -185,7 +184,7 @@ def _open_archive(path: Path) -> Iterator[_Archive]:
         raise DataError(f"{path}: no such file; give the path of an .npz archive") from None
     except (zipfile.BadZipFile, UnicodeDecodeError):
         state = "is cut short or damaged" if magic == b"PK\x03\x04" else "is not an .npz archive"
-        raise DataError(f"{path}: {state}; write it anew with numpy.savez_compressed") from None
+        raise DataError(f"{path}: {state}; write it again with numpy.savez_compressed") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     with archive:
@@ -197,10 +196,10 @@ def _choose_arrays(path: Path, found: Collection[str]) -> list[str]:
     features = ("attr_matrix",) if "attr_matrix" in found else _SPARSE_FEATURES
     missing = [key for key in (*_REQUIRED, *features) if key not in found]
     if missing:
-        if missing[-len(features) :] == list(_SPARSE_FEATURES):
-            missing[-len(features) :] = [f"attr_matrix (or {', '.join(_SPARSE_FEATURES)})"]
-        there = ", ".join(sorted(found)) or "nothing"
-        raise DataError(f"{path}: missing {', '.join(missing)}; found: {there}")
+        words = ", ".join(missing)
+        for_all = ", ".join(_SPARSE_FEATURES)
+        words = words.replace(for_all, f"attr_matrix (or {for_all})")
+        raise DataError(f"{path}: missing {words}; found: {', '.join(sorted(found)) or 'nothing'}")
     return [*_REQUIRED, *features, *(key for key in _OPTIONAL if key in found)]
 
 
@@ -215,7 +214,7 @@ def _read_links(archive: _Archive) -> tuple[int, list[tuple[Array, Array]]]:
 
 
 def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, int]]:
-    """Return ``indptr``, ``indices`` and the shape, known to fit each other."""
+    """``indptr``, ``indices`` and shape of a matrix, checked against each other."""
     indptr, indices, size = (archive.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape"))
     if len(size) != 2 or size.min() < 0:
         raise archive.error(f"{prefix}_shape is {size.tolist()}; expected two counts")
@@ -267,69 +266,56 @@ def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) ->
         expected = f"expected numbers in {_DIMENSIONS[ndim]}"
         raise archive.error(f"{key} is {values.dtype} of shape {values.shape}, {expected}")
     matrix: Array | sp.csr_matrix = values
-    shape = values.shape
     if not is_dense:
         indptr, indices, shape = _read_csr(archive, "attr")
         _check_data(archive, values, "attr", len(indices))
         with np.errstate(over="ignore"):
             matrix = sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape)
-    if shape[0] != num_nodes:
-        raise archive.error(f"adj_shape is {(num_nodes,) * 2}, but {shape[0]} nodes have features")
-    check_shape(archive.path.name, (shape[0], shape[1]))
-    step = max(1, _BLOCK_VALUES // shape[1]) if is_dense else num_nodes
+    if matrix.shape[0] != num_nodes:
+        raise archive.error(f"adj_shape is {(num_nodes,) * 2}, but {matrix.shape[0]} nodes have features")
+    check_shape(archive.path.name, matrix.shape)
+    step = max(1, _BLOCK_VALUES // matrix.shape[1]) if is_dense else num_nodes
     for start in range(0, num_nodes, step):
         writer.append(matrix[start : start + step])
-    return int(shape[1])
+    return int(matrix.shape[1])
 
 
-def _write_node_ids(archive: _Archive, sink: Sink, num_nodes: int) -> None:
-    if "node_ids" not in archive.members:
-        return
+def _read_ids(archive: _Archive, num_nodes: int) -> Array:
     array = archive.read("node_ids")
     if array.dtype.kind not in "iuU" or array.shape != (num_nodes,):
         expected = f"expected {num_nodes} whole numbers or texts"
         raise archive.error(f"node_ids is {array.dtype} of shape {array.shape}, {expected}")
     ids = read_ids(archive.read_text("node_ids") if array.dtype.kind == "U" else array)
-    for value, times in Counter(ids.tolist()).most_common(1):
-        if times > 1:
-            raise archive.error(f"node_ids has {value!r} more than once; every node needs its own")
-    write_ids(sink, ids)
+    [(value, times)] = Counter(ids.tolist()).most_common(1)
+    if times > 1:
+        raise archive.error(f"node_ids has {value!r} more than once; every node needs its own id")
+    return ids
 
 
 def _write_times(archive: _Archive, sink: Sink, num_nodes: int, num_classes: int) -> None:
+    has_labels = "labels_by_time" in archive.members
     if "node_time" not in archive.members:
-        if "labels_by_time" in archive.members:
+        if has_labels:
             raise archive.error("has labels_by_time but no node_time; add when each node arrived")
         return
-    labels = archive.read_whole("labels_by_time", 2) if "labels_by_time" in archive.members else None
-    node_time, y_by_time = check_times(
-        archive.path.name,
-        torch.from_numpy(archive.read_whole("node_time")),
-        None if labels is None else torch.from_numpy(labels),
-        num_nodes,
-        num_classes,
-    )
-    sink.append("node_time", node_time.numpy())
-    if y_by_time is not None:
-        sink.append("y_by_time", y_by_time.numpy())
+    labels = torch.from_numpy(archive.read_whole("labels_by_time", 2)) if has_labels else None
+    node_time = torch.from_numpy(archive.read_whole("node_time"))
+    times = check_times(archive.path.name, node_time, labels, num_nodes, num_classes)
+    for name, array in zip(TIMES, times, strict=True):
+        if array is not None:
+            sink.append(name, array.numpy())
 
 
 def _read_masks(archive: _Archive) -> Masks | None:
-    given = {key: torch.from_numpy(_read_mask(archive, key)) for key in _MASKS if key in archive.members}
+    given: dict[str, Tensor] = {}
+    for key in (key for key in _MASKS if key in archive.members):
+        mask = archive.read_whole(key)
+        wrong = (mask != 0) & (mask != 1)
+        if wrong.any():
+            raise archive.error(f"{key}[{wrong.argmax()}] is {mask[wrong.argmax()]}, expected Booleans or 0 and 1")
+        given[key] = torch.from_numpy(mask.astype(np.bool_))
     if not given:
         return None
     if "train_mask" not in given or "test_mask" not in given:
         raise archive.error(f"has {', '.join(given)}; give train_mask and test_mask, or no mask")
-    train = given["train_mask"]
-    return Masks(train, given.get("val_mask", torch.zeros_like(train)), given["test_mask"])
-
-
-def _read_mask(archive: _Archive, key: str) -> NDArray[np.bool_]:
-    array = archive.read(key)
-    if array.dtype.kind not in "biuf":
-        raise archive.error(f"{key} holds {array.dtype}, expected Booleans or 0 and 1")
-    wrong = (array != 0) & (array != 1)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise archive.error(f"{key}[{at}] is {array.flat[at]}, expected Booleans or 0 and 1")
-    return array.astype(np.bool_)
+    return Masks(given["train_mask"], given.get("val_mask", torch.zeros_like(given["train_mask"])), given["test_mask"])

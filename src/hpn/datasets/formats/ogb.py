@@ -1,7 +1,7 @@
 """The large graphs of the Open Graph Benchmark, read from its raw files.
 
-OGB's own code is not run: it unpickles its cache, asks questions on standard input, and asks the network for
-newer versions of itself. Only the list of its data sets is read, for their addresses.
+OGB's own code is not run, because it unpickles its cache, prompts on standard input, and looks for newer versions of
+itself on the network. Only its list of data sets is read, for their addresses.
 
 Reference:
     Hu et al., Open Graph Benchmark: Datasets for Machine Learning on Graphs, NeurIPS 2020.
@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 
 from hpn.datasets.formats.download import fetch_missing
-from hpn.datasets.formats.table_features import TableFeatures
-from hpn.datasets.formats.table_files import (
+from hpn.datasets.formats.tables.features import TableFeatures
+from hpn.datasets.formats.tables.files import (
     Table,
     TableFile,
     check_gzip,
@@ -31,9 +31,10 @@ from hpn.datasets.formats.table_files import (
     open_database,
     open_table,
     read_links,
+    text_columns,
 )
-from hpn.datasets.graph import Graph, check_labels
-from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_links
+from hpn.datasets.graph import Graph, check_labels, unknown_node
+from hpn.datasets.sink import FeatureWriter, Sink, write_links
 from hpn.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -53,28 +54,25 @@ CLASS_ORDERS = {
 # fmt: on
 _MAX_CLASSES = 1 << 16
 _FILES = tuple(f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list"))
+_AGAIN = "unpack the archive again"
 
 
-def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
+def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
     """Load ``ogbn-arxiv`` or ``ogbn-products``.
 
     Args:
         name: Which of the two.
-        root: Folder with ``ogbn_arxiv/raw`` or ``ogbn_products/raw``, as OGB lays them out; what is
-            missing is downloaded to it.
-        sink: Where the graph goes; by default into memory.
+        raw: Folder ``raw`` of OGB's layout; if it is missing, the data set is downloaded.
+        sink: Where to write the graph; by default into memory.
 
     Raises:
-        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
+        ConfigError: If the ``ogb`` package is not installed.
         DataError: If raw files are missing or damaged, or do not fit each other.
     """
-    raw = find_raw(name, root)
-    sink = sink or MemorySink()
-    for file in _FILES:
-        check_gzip(raw / file)
+    _find_files(name, raw)
+    sink = sink or Sink()
     with open_database(sink.scratch) as connection:
-        tables = {file: _open_raw(connection, raw / file) for file in _FILES}
-        edges, nodes, labels, node_count, edge_count = tables.values()
+        edges, nodes, labels, node_count, edge_count = (_open_raw(connection, raw / file) for file in _FILES)
         sink.begin(nodes.num_bytes + edges.num_bytes)
         num_nodes, num_links = _read_count(node_count), _read_count(edge_count)
         y = torch.from_numpy(_read_numbers(labels, "a class number", _MAX_CLASSES))
@@ -89,7 +87,7 @@ def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
         nodes.query("DROP TABLE nodes")
         _stage_links(edges, name, num_nodes)
         _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
-        counts = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
+        links = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
     present = set(y.tolist())
     return sink.finish(
         {
@@ -99,41 +97,16 @@ def load_ogb(name: str, root: Path, sink: Sink | None = None) -> Graph:
             "class_names": list(class_names),
             "split_rule": "index",
             "class_order": [label for label in CLASS_ORDERS[name] if label in present],
-            "notes": counts.describe(),
+            "notes": links.describe(),
         }
     )
 
 
-def find_raw(name: str, root: Path) -> Path:
-    """Find the folder with the raw files below the data root; what is missing is downloaded to it.
-
-    Raises:
-        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
-        DataError: If raw files are missing.
-    """
-    url = ogb_url(name)
-    folder = root / name.replace("-", "_")
-    raw = folder / "raw"
-    if not raw.is_dir():
-        _download(name, url, folder)
-    missing = [file for file in _FILES if not (raw / file).is_file()]
-    if missing:
-        raise DataError(
-            f"{name}: {raw} lacks {', '.join(missing)}; delete {folder} to download it again, or fetch "
-            f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
-        )
-    return raw
-
-
 def ogb_url(name: str) -> str:
-    """Look up in OGB's own list where a data set can be fetched.
+    """Look up the address of a data set in OGB's own list.
 
     Raises:
         ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
-
-    Example:
-        >>> ogb_url("ogbn-arxiv").endswith("/arxiv.zip")
-        True
     """
     if name not in CLASS_ORDERS:
         known = ", ".join(CLASS_ORDERS)
@@ -143,12 +116,26 @@ def ogb_url(name: str) -> str:
         raise ConfigError(f"{name} needs the ogb package; run: pip install 'hpn[ogb]'")
     listed = Path(package.submodule_search_locations[0]) / "nodeproppred" / "master.csv"
     with listed.open(newline="", encoding="utf-8") as file:
-        rows = {row[""]: row for row in csv.DictReader(file)}
-    return rows["url"][name]
+        return next(row[name] for row in csv.DictReader(file) if row[""] == "url")
+
+
+def _find_files(name: str, raw: Path) -> None:
+    """Download the raw files if their folder is missing, and check that they are complete and undamaged."""
+    url, folder = ogb_url(name), raw.parent
+    if not raw.is_dir():
+        _download(name, url, folder)
+    missing = [file for file in _FILES if not (raw / file).is_file()]
+    if missing:
+        raise DataError(
+            f"{name}: {raw} lacks {', '.join(missing)}; delete {folder} to download it again, or fetch "
+            f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
+        )
+    for file in _FILES:
+        check_gzip(raw / file)
 
 
 def _download(name: str, url: str, folder: Path) -> None:
-    """Fetch OGB's archive and unpack it, so that ``folder`` is there as a whole or not at all."""
+    """Download OGB's archive and unpack it, so that ``folder`` is complete or does not exist."""
     archive = folder.parent / Path(url).name
     fetch_missing(name, folder.parent, {archive.name: url})
     try:
@@ -163,13 +150,12 @@ def _download(name: str, url: str, folder: Path) -> None:
 
 
 def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
-    """Look at a file of numbers without a header; its first line tells how many columns there are."""
+    """A file of numbers without a header; its first line determines the number of columns."""
     with open_bytes(path) as file:
         line = file.readline()
     if not line.strip():
-        raise DataError(f"{path}: the file is empty; unpack the archive again")
-    columns = tuple(map(str, range(line.count(b",") + 1)))
-    return Table(connection, [TableFile(path, columns, ("VARCHAR",) * len(columns))])
+        raise DataError(f"{path}: the file is empty; {_AGAIN}")
+    return Table(connection, [TableFile(path, text_columns(list(map(str, range(line.count(b",") + 1)))))])
 
 
 def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
@@ -178,27 +164,27 @@ def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
     right = f"isnan(number) OR (number = floor(number) AND abs(number) < {limit})"
     query = f"SELECT rowid, word FROM numbers WHERE NOT coalesce({right}, word IS NULL) LIMIT 1"
     for row, word in table.query(query):
-        raise table.error(f"{word!r} is not {what}; unpack the archive again", row=row)
+        raise table.error(f"{word!r} is not {what}; {_AGAIN}", row=row)
     number = "coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS number"
-    return table.arrays(f"SELECT {number} FROM numbers", 0, table.num_rows)["number"]
+    return table.arrays(f"SELECT {number} FROM numbers")["number"]
 
 
 def _read_count(table: Table) -> int:
-    """Read how many nodes or edges the first graph, which is the only one, has."""
+    """The number of nodes or edges of the first graph, which is the only one."""
     found = int(_read_numbers(table, "a count", 1 << 53)[0])
     if found < 0:
-        raise table.error(f"expected a count, found {found}; unpack the archive again")
+        raise table.error(f"expected a count, found {found}; {_AGAIN}")
     return found
 
 
 def _check_count(table: Table, found: int, expected: int, what: str, listed: str) -> None:
     if found != expected:
-        raise table.error(f"{found} {what}, but {listed} tells of {expected}; unpack the archive again")
+        raise table.error(f"{found} {what}, but {listed} states {expected}; {_AGAIN}")
 
 
 def _stage_links(edges: Table, name: str, num_nodes: int) -> None:
     if len(edges.columns) != 2:
-        raise edges.error(f"expected two nodes per line, found {len(edges.columns)} columns; unpack it again")
+        raise edges.error(f"expected two nodes per line, found {len(edges.columns)} columns; {_AGAIN}")
     # A cast alone would round fractions.
     whole = "CASE WHEN regexp_full_match({0}, '-?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END AS {1}"
     edges.stage("links", lambda _: [whole.format("c0", "source"), whole.format("c1", "target")])
@@ -206,13 +192,12 @@ def _stage_links(edges: Table, name: str, num_nodes: int) -> None:
     wrong = f"source IS NULL OR target IS NULL OR {outside}"
     for row, source, target in edges.query(f"SELECT rowid, * FROM links WHERE {wrong} LIMIT 1"):
         if source is None or target is None:
-            raise edges.error(f"edge {row} lacks a node; unpack the archive again", row=row)
-        what = f"edge {row} ({source} - {target}) names a node that does not exist"
-        raise DataError(f"{name}: {what}; there are {num_nodes} nodes, numbered from 0")
+            raise edges.error(f"edge {row} lacks a node; {_AGAIN}", row=row)
+        raise unknown_node(name, row, source, target, num_nodes)
 
 
 def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int) -> list[str]:
-    """Read the names OGB gives its classes; a class without one is called by its number."""
+    """The names that OGB gives its classes; a class without one has its number as name."""
     names: dict[str, str] = {}
     for path in sorted(mapping.glob("labelidx2*.csv.gz"))[:1]:
         table = open_table(connection, [path])

@@ -1,6 +1,6 @@
 """Cora and Citeseer in the layout of Planetoid, Actor and WebKB in that of Geom-GCN.
 
-What is read equals what the classes of PyTorch Geometric read, which takes seconds to import.
+The graphs equal those of PyTorch Geometric, whose import takes seconds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 
 from hpn.datasets.graph import Graph, Masks
-from hpn.datasets.sparse import Normalize, apply_normalize, to_csr
+from hpn.datasets.sparse import Normalize, normalize_rows, to_csr
 from hpn.errors import DataError
 
 PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -45,113 +44,86 @@ PLANETOID_SHA256 = {
     "ind.citeseer.x": "d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6",
     "ind.citeseer.y": "8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924",
 }
-PLANETOID_CLASSES = {
-    "Cora": (
-        *("Theory", "Reinforcement_Learning", "Genetic_Algorithms", "Neural_Networks"),
-        *("Probabilistic_Methods", "Case_Based", "Rule_Learning"),
-    ),
-    "CiteSeer": ("Agents", "AI", "DB", "IR", "ML", "HCI"),
-}
-PLANETOID_LINKS = {"Cora": 5429, "CiteSeer": 4732}
+_CORA = (
+    "Theory Reinforcement_Learning Genetic_Algorithms Neural_Networks Probabilistic_Methods Case_Based Rule_Learning"
+)
+CLASSES = {"cora": _CORA.split(), "citeseer": ["Agents", "AI", "DB", "IR", "ML", "HCI"]}
+NUM_LINKS = {"cora": 5429, "citeseer": 4732}
 
 
-def load_planetoid(name: str, root: Path, *, normalize: Normalize = "row") -> Graph:
+def load_planetoid(name: str, raw: Path, *, normalize: Normalize = "row") -> Graph:
     """Cora or CiteSeer with the public split: 20 training nodes per class, 500 to validate, 1,000 to test.
 
     Args:
-        name: ``Cora`` or ``CiteSeer``.
-        root: Data root; the files are in ``root/name/raw``.
-        normalize: What to do with the bag of words; ``row`` scales each to a sum of 1.
+        name: ``cora`` or ``citeseer``.
+        raw: Folder with the files; missing ones are downloaded to it.
+        normalize: How to scale the bags of words; ``row`` scales each to a sum of 1.
     """
-    raw = root / name / "raw"
-    stem = f"ind.{name.lower()}."
-    files = [file for file in PLANETOID_SHA256 if file.startswith(stem)]
-    _fetch(name.lower(), raw, {file: f"{PLANETOID}/{file}" for file in files})
-    for file in files:
-        _check_digest(raw / file, PLANETOID_SHA256[file])
-    with _reading(name.lower(), raw):
-        parts = {file.removeprefix(stem): _unpickle(raw / file) for file in files if file != f"{stem}test.index"}
-        test = np.loadtxt(raw / f"{stem}test.index", dtype=np.int64)
+    digests = {file: digest for file, digest in PLANETOID_SHA256.items() if file.startswith(f"ind.{name}.")}
+    _fetch(name, raw, {file: f"{PLANETOID}/{file}" for file in digests})
+    for file, digest in digests.items():
+        _check_digest(raw / file, digest)
+    with _reading(name, raw):
+        *files, index = (
+            raw / f"ind.{name}.{part}" for part in ("allx", "ally", "tx", "ty", "y", "graph", "test.index")
+        )
+        known_x, known_y, test_x, test_y, train_y, graph = map(_unpickle, files)
+        test, num_train = np.loadtxt(index, dtype=np.int64), len(train_y)
         # Nodes that are neither among the first nor in the list (15 of Citeseer) have no words.
-        num_nodes, num_train = int(test.max()) + 1, len(parts["y"])
-        x = np.zeros((num_nodes, parts["allx"].shape[1]), dtype=np.float32)
-        y = np.zeros(num_nodes, dtype=np.int64)
-        for nodes, words, labels in ((slice(parts["allx"].shape[0]), "allx", "ally"), (test, "tx", "ty")):
-            x[nodes], y[nodes] = parts[words].toarray(), parts[labels].argmax(axis=1)
-        links = [(node, other) for node, others in parts["graph"].items() for other in others]
+        num_nodes, num_known = int(test.max()) + 1, known_x.shape[0]
+        x, y = np.zeros((num_nodes, known_x.shape[1]), dtype=np.float32), np.zeros(num_nodes, dtype=np.int64)
+        x[:num_known], y[:num_known] = known_x.toarray(), known_y.argmax(axis=1)
+        x[test], y[test] = test_x.toarray(), test_y.argmax(axis=1)
+        links = [(node, other) for node, others in graph.items() for other in others]
         split = (range(num_train), range(num_train, num_train + NUM_VALIDATION), test)
-        masks = [torch.from_numpy(np.isin(np.arange(num_nodes), list(part))) for part in split]
+        masks = Masks(*(torch.from_numpy(np.isin(np.arange(num_nodes), list(part))) for part in split))
     return Graph.build(
-        name.lower(),
-        x=apply_normalize(_bag_of_words(x), normalize),
+        name,
+        x=normalize_rows(to_csr(sp.csr_matrix(x)), normalize),
         links=torch.tensor(links).t(),
         y=torch.from_numpy(y),
-        class_names=PLANETOID_CLASSES[name],
-        num_links=PLANETOID_LINKS[name],
-        masks=Masks(*masks),
-        class_order=range(len(PLANETOID_CLASSES[name])),
+        class_names=CLASSES[name],
+        num_links=NUM_LINKS[name],
+        masks=masks,
+        class_order=range(len(CLASSES[name])),
     )
 
 
-def load_actor(root: Path, *, normalize: Normalize = "row") -> Graph:
-    """The actor co-occurrence network of Geom-GCN; the files are in ``root/actor/raw``."""
-    raw = root / "actor" / "raw"
-    _fetch("actor", raw, _geom_sources("film"))
-    with _reading("actor", raw):
-        nodes, words, labels = _read_nodes(raw)
-        listed = [(node, word) for node, line in zip(nodes, words, strict=True) for word in line]
-        rows, columns = np.array(listed).T
-        x = np.zeros((len(nodes), columns.max() + 1), dtype=np.float32)
-        x[rows, columns] = 1
-    return _geom_graph("actor", raw, x, _in_order(nodes, labels), normalize, class_order=range(5))
+def load_geom_gcn(name: str, raw: Path, *, normalize: Normalize = "row") -> Graph:
+    """The actor co-occurrence network, or the web pages of Texas, Wisconsin or Cornell.
 
+    Classes of web pages with fewer than 10 nodes are not in the class order.
 
-def load_webkb(name: str, root: Path, *, normalize: Normalize = "row") -> Graph:
-    """Texas, Wisconsin or Cornell; the files are in ``root/webkb/name/raw``.
-
-    Classes with fewer than 10 nodes are left out of the class order.
+    Args:
+        name: ``actor``, ``texas``, ``wisconsin`` or ``cornell``.
+        raw: Folder with the files; missing ones are downloaded to it.
+        normalize: How to scale the bags of words.
     """
-    raw = root / "webkb" / name / "raw"
-    _fetch(name, raw, _geom_sources(name))
+    is_actor = name == "actor"
+    nodes_file, edges_file = "out1_node_feature_label.txt", "out1_graph_edges.txt"
+    address = f"{GEOM_GCN}/{'film' if is_actor else name}"
+    _fetch(name, raw, {file: f"{address}/{file}" for file in (nodes_file, edges_file)})
     with _reading(name, raw):
-        nodes, words, labels = _read_nodes(raw)
-        x, y = _in_order(nodes, np.array(words, dtype=np.float32)), _in_order(nodes, labels)
-        sizes = np.bincount(y)
-    order = [label for label in range(len(sizes)) if sizes[label] >= MIN_WEBKB_CLASS]
-    return _geom_graph(name, raw, x, y, normalize, class_order=order)
-
-
-def _geom_sources(name: str) -> Mapping[str, str]:
-    tables = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
-    return {file: f"{GEOM_GCN}/{name}/{file}" for file in tables}
-
-
-def _read_nodes(raw: Path) -> tuple[np.ndarray, list[list[int]], np.ndarray]:
-    """Numbers of the nodes, what is listed of each, and their labels."""
-    lines = (raw / "out1_node_feature_label.txt").read_text(encoding="utf-8").splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
-    nodes, labels = (np.array([int(row[column]) for row in rows]) for column in (0, 2))
-    return nodes, [[int(word) for word in row[1].split(",")] for row in rows], labels
-
-
-def _in_order(nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The values of nodes 0, 1, …, which may be listed in another order."""
-    ordered = np.empty_like(values)
-    ordered[nodes] = values
-    return ordered
-
-
-def _geom_graph(name: str, raw: Path, x: np.ndarray, y: np.ndarray, normalize: Normalize, *, class_order: Any) -> Graph:
-    with _reading(name, raw):
-        # The first line is a header.
-        links = np.loadtxt(raw / "out1_graph_edges.txt", dtype=np.int64, skiprows=1, ndmin=2)
+        lines = (raw / nodes_file).read_text(encoding="utf-8").splitlines()[1:]  # the first line is a header
+        nodes, words, labels = zip(*(line.split("\t") for line in lines), strict=True)
+        order = np.argsort(np.array(nodes, dtype=np.int64))
+        features = [np.array(words[node].split(","), dtype=np.int64) for node in order]
+        if is_actor:  # the words of each node, instead of a 0 or 1 per word
+            x = np.zeros((len(order), 1 + max(row.max() for row in features)), dtype=np.float32)
+            for row, found in zip(x, features, strict=True):
+                row[found] = 1
+        else:
+            x = np.array(features, dtype=np.float32)
+        y = np.array(labels, dtype=np.int64)[order]
+        links = np.loadtxt(raw / edges_file, dtype=np.int64, skiprows=1, ndmin=2)
+        is_listed = np.bincount(y) >= (0 if is_actor else MIN_WEBKB_CLASS)
     return Graph.build(
         name,
-        x=apply_normalize(_bag_of_words(x), normalize),
+        x=normalize_rows(to_csr(sp.csr_matrix(x)), normalize),
         links=torch.from_numpy(links).t(),
         y=torch.from_numpy(y),
         split_rule="index",
-        class_order=class_order,
+        class_order=np.flatnonzero(is_listed).tolist(),
     )
 
 
@@ -160,7 +132,7 @@ def _reading(name: str, raw: Path) -> Iterator[None]:
     """Name the folder if a file in it cannot be read."""
     try:
         yield
-    except Exception as error:  # a broken file may raise anything
+    except Exception as error:  # a damaged file may raise anything
         raise DataError(
             f"{name}: the files in {raw} cannot be read ({type(error).__name__}); "
             "delete the folder to download them again"
@@ -168,16 +140,15 @@ def _reading(name: str, raw: Path) -> Iterator[None]:
 
 
 def _unpickle(file: Path) -> Any:
-    """What is in a file of Planetoid, whose digest has been checked."""
+    """The content of a file of Planetoid, whose digest has been checked."""
     with warnings.catch_warnings(), file.open("rb") as content:
         warnings.simplefilter("ignore")  # SciPy and NumPy have moved the classes since
         return pickle.load(content, encoding="latin1")  # noqa: S301
 
 
 def _fetch(name: str, folder: Path, sources: Mapping[str, str]) -> None:
-    """Download the files that are missing."""
     if not all((folder / file).is_file() for file in sources):
-        from hpn.datasets.formats.download import fetch_missing  # takes a while
+        from hpn.datasets.formats.download import fetch_missing  # slow to import
 
         fetch_missing(name, folder, sources)
 
@@ -188,7 +159,3 @@ def _check_digest(file: Path, expected: str) -> None:
             f"{file} is not the published file (its SHA-256 differs), and such files can run code "
             "when read; delete it to download it again"
         )
-
-
-def _bag_of_words(x: np.ndarray) -> Tensor:
-    return to_csr(sp.csr_matrix(x))

@@ -1,19 +1,18 @@
-"""A graph as a folder of flat arrays that is mapped into memory, not read.
+"""A graph as a folder of flat arrays that are mapped into memory instead of being read.
 
 ::
 
-    header.json      what the graph is called, its classes, features and fingerprint, and of every array type,
-                     shape and checksum
+    header.json      name, classes, features and fingerprint of the graph; type, shape and checksum of every array
     indptr.bin       where the neighbours of each node begin, int64
     indices.bin      the neighbours, int32 (int64 beyond 2³¹ nodes)
     x.bin            dense features, float32 or float16; or x_indptr, x_indices and x_values, sparse ones
-    y.bin            the class of each node, int64, −1 where it is unknown
+    y.bin            the class of each node, int64, −1 if unknown
     train.bin, …     a given split, one byte per node
-    node_time.bin    when each node arrived, int64; y_by_time: its class at each time, a row per time, int64
+    node_time.bin    when each node arrived, int64; y_by_time: its class at each time, one row per time, int64
     ids.bin          ids of the nodes, int64; or ids_text and ids_ends: UTF-8, and where each id ends
 
-A store is written beside its place and moved there as a whole. When it is opened, sizes are checked against
-the header at once, and checksums as the bytes are first read through.
+A store is written to a temporary folder and moved to its place when it is complete. Opening it compares sizes with
+the header, and checksums if requested.
 """
 
 from __future__ import annotations

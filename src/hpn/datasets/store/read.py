@@ -1,4 +1,4 @@
-"""Opens stores: maps their arrays into memory, and checks that they are what was written."""
+"""Opening stores: their arrays are mapped into memory and verified."""
 
 from __future__ import annotations
 
@@ -21,58 +21,50 @@ from hpn.errors import DataError
 HEADER = "header.json"
 KIND = "hpn graph store"
 VERSION = 3
-"""Stores of version 1 have no ids and no names of features, and open as well; version 2 had shards."""
+"""Stores of version 1, without ids and names of features, can be opened too; version 2 had shards."""
 
 FILE = "mapped_from"
-"""The attribute of an array that names its file, so that other processes can map it as well."""
+"""The attribute of an array with the path of its file, so that other processes can map it too."""
 
 _BLOCK = 1 << 24
 
 
 def is_store(path: Path) -> bool:
-    """Whether a folder is a store, whole or not."""
+    """Whether a folder is a store, complete or not."""
     return (path / HEADER).is_file()
 
 
 def open_store(path: Path, *, verify: bool = True) -> Graph:
     """Map a store into memory.
 
-    The graph takes its fingerprint from the header, which was hashed from what was written.
+    The graph takes its fingerprint from the header.
 
     Args:
         path: Its folder.
         verify: Whether to compare checksums, which reads every byte once.
 
     Raises:
-        DataError: If it is damaged, cut short, or of another version.
+        DataError: If it is damaged, truncated, or of another version.
     """
     header = _read_header(path)
     try:
         arrays = {name: _map_array(path, name, entry, verify) for name, entry in header["arrays"].items()}
         graph = make_graph(header, arrays)
-        lengths = [len(graph.indptr) - 1, len(graph.y)]
-        len(graph.class_names)
-        lengths += [len(part) for part in (graph.node_ids, graph.node_time) if part is not None]
-        lengths += [] if graph.y_by_time is None else [graph.y_by_time.shape[1]]
+        lengths = {graph.num_nodes, len(graph.indptr) - 1, len(graph.y)}
+        lengths |= {len(part) for part in (graph.node_ids, graph.node_time) if part is not None}
+        lengths |= set() if graph.y_by_time is None else {graph.y_by_time.shape[1]}
+        len(graph.class_names)  # raises if the header has none
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"{HEADER} does not fit the arrays: {error!r}") from None
-    if set(lengths) != {graph.num_nodes}:
-        raise _damaged(path, "its arrays are of different graphs")
+    if len(lengths) > 1:
+        raise _damaged(path, "its arrays belong to different graphs")
     if "fingerprint" in header and header.get("fingerprint_of") == hash_header(header):
         remember_fingerprint(graph, str(header["fingerprint"]))
     return graph
 
 
 def hash_header(header: Mapping[str, Any]) -> str:
-    """Hash what the fingerprint in a header rests on, which is everything else in the header.
-
-    Whoever changes the order of the classes by hand changes what a learner sees; the fingerprint is then
-    known to be an old one.
-
-    Example:
-        >>> hash_header({"name": "a", "fingerprint": "1"}) == hash_header({"fingerprint": "2", "name": "a"})
-        True
-    """
+    """Hash everything in a header but the fingerprint, which is outdated if any of it was edited."""
     rest = {key: value for key, value in header.items() if key not in {"fingerprint", "fingerprint_of"}}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -85,17 +77,15 @@ def _read_header(path: Path) -> dict[str, Any]:
     except ValueError:
         raise _damaged(path, f"{HEADER} is not JSON") from None
     if not isinstance(header, dict) or header.get("kind") != KIND:
-        raise DataError(f"{path}: {HEADER} is not that of a graph store")
+        raise DataError(f"{path}: {HEADER} is not the header of a graph store")
     if header.get("version") not in {1, VERSION}:
-        raise DataError(
-            f"{path}: the store is of version {header.get('version')}, this hpn reads {VERSION} "
-            "and 1; upgrade hpn, or import the graph again"
-        )
+        found = f"the store has version {header.get('version')}, but this hpn reads {VERSION} and 1"
+        raise DataError(f"{path}: {found}; upgrade hpn, or import the graph again")
     return header
 
 
 def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Tensor:
-    """Map a file that must be as long as the header says, and unchanged if that is to be verified."""
+    """Map a file, whose size must be that in the header, and its checksum as well if ``verify``."""
     file, dtype, shape = path / f"{name}.bin", np.dtype(entry["dtype"]), tuple(entry["shape"])
     try:
         found = file.stat().st_size
@@ -106,8 +96,8 @@ def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) ->
         raise _damaged(path, f"{file.name} has {found:,} bytes, expected {size * dtype.itemsize:,}")
     if size == 0:
         return empty.reshape(shape)
-    # Copy on write, so that nobody can change the file; and unlike those of NumPy, such a map does not keep
-    # the file open, of which a process may have only about a thousand.
+    # Copy on write, so that nobody can change the file. Unlike a map of NumPy, it does not keep the file open;
+    # a process may have only about a thousand open files.
     array = torch.from_file(str(file), shared=False, size=size, dtype=empty.dtype)
     if verify:
         flat, checksum = array.view(torch.uint8).numpy(), 0

@@ -1,4 +1,4 @@
-"""Writes stores, array by array and piece by piece."""
+"""Writing stores, array by array and piece by piece."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hpn.datasets.graph import MASKS, Graph, hash_arrays
-from hpn.datasets.sink import write_graph
+from hpn.datasets.sink import Sink, write_graph
 from hpn.datasets.store.read import HEADER, KIND, VERSION, hash_header, open_store
 from hpn.errors import DataError, describe_disk_full, disk_full
 
@@ -28,42 +28,37 @@ Array = NDArray[Any]
 Advance = Callable[[int], None]
 
 
-class StoreWriter:
-    """A sink that writes a store; nothing is there until all of it is.
+class StoreWriter(Sink):
+    """Writes a store, which appears at its place only when it is complete.
 
-    Use as a context manager. Leaving without :meth:`finish` removes what was written.
+    Use as a context manager. Leaving it without :meth:`finish` removes what was written.
 
     Args:
-        path: The folder to make; it must not exist.
-        features: How to keep dense features; ``float16`` takes half the space and keeps three digits.
-        progress: Is told how many bytes there are to read, and gives what is to be told of those that were.
+        path: The folder to create; it must not exist.
+        features: How to store dense features; ``float16`` takes half the space and keeps three digits.
+        progress: Receives the number of bytes to read, and returns a function that receives those read so far.
 
     Attributes:
-        scratch: A folder for files that are needed while writing only.
-        is_finished: Whether the store is there.
+        is_finished: Whether the store is complete.
 
     Raises:
-        DataError: If there is something at ``path``, or it cannot be written.
+        DataError: If ``path`` exists, or cannot be written.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        features: FeatureType = "float32",
-        progress: Callable[[int], Advance] = lambda _: lambda _: None,
+        self, path: Path, *, features: FeatureType = "float32", progress: Callable[[int], Advance] | None = None
     ) -> None:
         self.path, self.features = path, features
         self.part = path.parent / f".{path.name}.part"
-        self.scratch: Path | None = self.part / "scratch"
+        self.scratch = self.part / "scratch"
         self.is_finished = False
-        self._progress = progress
+        self._progress = progress or (lambda _: lambda _: None)
         self._advance: Advance = lambda _: None
         self._files: dict[str, _ArrayFile] = {}
 
     def __enter__(self) -> StoreWriter:
         if self.path.exists():
-            raise DataError(f"{self.path} exists; choose another place for the store, or delete it first")
+            raise DataError(f"{self.path} exists; choose another path for the store, or delete it first")
         try:
             shutil.rmtree(self.part, ignore_errors=True)
             (self.part / "scratch").mkdir(parents=True)
@@ -75,18 +70,18 @@ class StoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for file in self._files.values():
-            with suppress(OSError):  # what is buffered may not fit either
+            with suppress(OSError):  # the buffered rest may not fit either
                 file.close()
         shutil.rmtree(self.part, ignore_errors=True)
         if disk_full(error):
             raise DataError(describe_disk_full(self.path, "nothing of the store is kept")) from error
 
     def begin(self, total: int) -> None:
-        """Tell how many bytes there are to read."""
+        """Report the number of bytes to read."""
         self._advance = self._progress(total)
 
     def advance(self, done: int) -> None:
-        """Tell that so many more bytes were read."""
+        """Report the number of bytes read since the last call."""
         if done:
             self._advance(done)
 
@@ -96,7 +91,7 @@ class StoreWriter:
             with np.errstate(over="ignore"):
                 rows = rows.astype(self.features)
             if not np.isfinite(rows).all():
-                what = f"features are too large for {self.features}; keep them as float32, or scale them"
+                what = f"features are too large for {self.features}; store them as float32, or scale them"
                 raise DataError(f"{self.path}: {what}")
         if name not in self._files:
             self._files[name] = _ArrayFile(self.part / f"{name}.bin", rows)
@@ -109,7 +104,7 @@ class StoreWriter:
         shutil.rmtree(self.part / "scratch")
         arrays = {name: file[:].bool() if name in MASKS else file for name, file in self._files.items()}
         entries = {name: file.describe() for name, file in self._files.items()}
-        # As it is read again, so that the hash of the header is that of what is read.
+        # As it will be read, so that the hash of the header does not depend on types.
         content = json.loads(json.dumps({"kind": KIND, "version": VERSION, **header, "arrays": entries}))
         rest = (content.get(name) for name in ("class_names", "split_rule", "class_order"))
         content["fingerprint"] = hash_arrays(arrays, *rest)
@@ -121,22 +116,17 @@ class StoreWriter:
 
 
 def write_store(graph: Graph, path: Path, *, features: FeatureType = "float32") -> Graph:
-    """Write a graph that is in memory, or in another store, and open what was written.
-
-    Args:
-        graph: The graph.
-        path: The folder to make; it must not exist.
-        features: How to keep dense features.
+    """Write a graph that is in memory or in another store, and open what was written.
 
     Raises:
-        DataError: If there is something at ``path``, it cannot be written, or features are too large.
+        DataError: If ``path`` exists or cannot be written, or features are too large for their type.
     """
     with StoreWriter(path, features=features) as store:
         return write_graph(store, graph)
 
 
 class _ArrayFile:
-    """An array that grows on disk; slices of it are read, not mapped, so that to hash it takes no memory."""
+    """An array that grows on disk; its slices are read, not mapped, so that hashing it takes no memory."""
 
     def __init__(self, path: Path, like: Array) -> None:
         self._path, self._numbers, self.shape = path, like.dtype, (0, *like.shape[1:])

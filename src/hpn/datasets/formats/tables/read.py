@@ -1,4 +1,4 @@
-"""A user's own graph as two tables, its nodes and its edges, in CSV or Parquet."""
+"""Reading a nodes table and an edges table: which column is what, ids, labels, split, times and edges."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hpn.datasets.edges import count
-from hpn.datasets.formats.table_features import Kind, Missing, TableFeatures
-from hpn.datasets.formats.table_files import (
+from hpn.datasets.formats.tables.features import Kind, Missing, TableFeatures
+from hpn.datasets.formats.tables.files import (
     SUFFIXES,
     Table,
     TableFile,
@@ -24,23 +24,17 @@ from hpn.datasets.formats.table_files import (
     spell,
 )
 from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels
-from hpn.datasets.sink import FeatureWriter, MemorySink, Sink, write_ids, write_links
+from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
 from hpn.errors import DataError, nearest
 
 AsKey = Callable[[TableFile, str], str]
-# One text, so that it goes into a run's configuration and a command line as it is.
+# One text, so that it fits into the configuration of a run and on a command line.
 Names = Annotated[str, BeforeValidator(lambda names: names if isinstance(names, str) else ",".join(names))]
 
-_NODE_COLUMNS = {
-    **dict.fromkeys(("id", "node", "node_id"), "id"),
-    **dict.fromkeys(("label", "class"), "label"),
-    "split": "split",
-}
-_EDGE_COLUMNS = {
-    **dict.fromkeys(("source", "src", "from", "u"), "source"),
-    **dict.fromkeys(("target", "dst", "to", "v"), "target"),
-}
+_NODE_COLUMNS = {"id": "id", "node": "id", "node_id": "id", "label": "label", "class": "label", "split": "split"}
+_EDGE_COLUMNS = {"source": "source", "src": "source", "from": "source", "u": "source"}
+_EDGE_COLUMNS |= {"target": "target", "dst": "target", "to": "target", "v": "target"}
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 _WHOLE_LABEL = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -60,49 +54,38 @@ def load_tables(
 ) -> Graph:
     """Load a graph from a nodes table and an edges table.
 
-    The nodes table has the columns ``id`` (or ``node``, ``node_id``; any type), ``label`` (or ``class``; text
-    or whole numbers, empty where it is unknown; among whole numbers −1 means unknown too), if the split is
-    given ``split`` (``train``, ``val``, ``test`` or empty), and the features, which
-    :mod:`hpn.datasets.formats.table_features` describes. The edges table has ``source`` and ``target`` (or
-    ``src``/``dst``, ``from``/``to``, ``u``/``v``); its other columns are not used. Ids are compared as text.
-    Classes are numbered in the order of the labels.
+    The nodes table has the columns ``id`` (or ``node``, ``node_id``; any type), ``label`` (or ``class``; text or whole
+    numbers, empty if unknown; among whole numbers −1 means unknown too), if the split is given ``split`` (``train``,
+    ``val``, ``test`` or empty), and the features, which :mod:`hpn.datasets.formats.tables.features` describes. The
+    edges table has ``source`` and ``target`` (or ``src``/``dst``, ``from``/``to``, ``u``/``v``); its other columns are
+    not used. Ids are compared as text. Classes are numbered in the order of the labels.
 
     Args:
-        path: A folder with ``nodes.csv`` and ``edges.csv`` (or ``.csv.gz``, ``.parquet``), or with
-            several files of a table, ``nodes-*.parquet`` or ``nodes/*.csv``; or a nodes table, the edges
-            table beside it under the same name with ``edges`` for ``nodes``.
-        sink: Where the graph goes; by default into memory.
+        path: A folder with ``nodes.csv`` and ``edges.csv`` (or ``.csv.gz``, ``.parquet``), or with several files per
+            table, ``nodes-*.parquet`` or ``nodes/*.csv``; or a nodes table, with the edges table beside it under the
+            same name with ``edges`` for ``nodes``.
+        sink: Where to write the graph; by default into memory.
         normalize: How to scale the features.
-        text: Columns to read as text, with commas between them.
-        missing: What to do about missing numbers: refuse the table, or fill them with the mean of their
-            column or with zero.
-        unknown_edges: What to do about edges with ends that are not in the nodes table: refuse or drop them.
-        kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of
-            another graph; by default that is found out.
-        time: The column that states when each node arrived: whole numbers, or dates such as 2024-01-31, which
-            become 20240131; it is then no feature.
-        labels: Whether at least one node must have a label; if not, there need not be such a column.
+        text: Columns to read as text, separated by commas.
+        missing: How to handle missing numbers: refuse the table, or fill them with the mean of their column or zero.
+        unknown_edges: How to handle edges with ends that are not in the nodes table: refuse or drop them.
+        kinds: How to read each feature column, in the order of the features, such as the ``column_kinds`` of another
+            graph; by default detected.
+        time: The column that states when each node arrived: whole numbers, or dates such as 2024-01-31, which become
+            20240131. It is not a feature then.
+        labels: Whether at least one node must have a label; if not, the column may be missing.
 
     Raises:
-        DataError: If a table is missing or damaged, or they do not fit each other.
+        DataError: If a table is missing or damaged, or the tables do not fit each other.
     """
-    sink = sink or MemorySink()
+    sink = sink or Sink()
     node_files, edge_files = _find_tables(path)
     name = path.resolve().name
     with open_database(sink.scratch) as connection:
         nodes, edges = open_table(connection, node_files), open_table(connection, edge_files)
-        optional = {"split", "label"} if labels == "optional" else {"split"}
-        roles = _find_columns(nodes, _NODE_COLUMNS, optional)
+        roles = _find_columns(nodes, _NODE_COLUMNS, {"split", "label"} if labels == "optional" else {"split"})
         if time:
-            if time in roles.values():
-                role = next(role for role, column in roles.items() if column == time)
-                raise nodes.error(f"column {time!r} cannot be the time: it is the {role}")
-            if time not in nodes.columns:
-                names = ", ".join(list(nodes.columns)[:8])
-                raise nodes.error(
-                    f"has no column {time!r} for the time; {nearest(time, nodes.columns)}its columns: {names}"
-                )
-            roles["time"] = time
+            roles["time"] = _find_time(nodes, time, roles)
         ends = _find_columns(edges, _EDGE_COLUMNS)
         sink.begin(nodes.num_bytes + edges.num_bytes)
         words = [word.strip() for word in text.split(",") if word.strip()]
@@ -121,19 +104,19 @@ def load_tables(
             _write_times(sink, nodes, time)
         features.write(FeatureWriter(sink, name, normalize), sink)
         dropped = _join_links(nodes, edges, ends, as_key, unknown_edges)
-        num_links, read = edges.num_rows - dropped, edges.num_bytes
-        counts = write_links(sink, nodes.num_rows, num_links, lambda: read_links(edges), read)
+        num_links = edges.num_rows - dropped
+        links = write_links(sink, nodes.num_rows, num_links, lambda: read_links(edges), edges.num_bytes)
     notes = [f"{count(dropped, 'edge')} with an unknown end dropped"] if dropped else []
     return sink.finish(
         {
             "name": name,
             "num_features": features.num_features,
-            "num_links": counts.links,
+            "num_links": num_links,
             "class_names": class_names,
             "split_rule": "given" if is_split else "seeded",
             "feature_names": features.names,
             "column_kinds": features.kinds,
-            "notes": features.notes + notes + counts.describe(),
+            "notes": features.notes + notes + links.describe(),
         }
     )
 
@@ -172,27 +155,26 @@ def _is_table(path: Path) -> bool:
 
 
 def _parts(folder: Path, table: str) -> list[Path]:
-    """The files of a table that is cut into several: ``nodes-*.csv``, or ``nodes/*.csv``."""
+    """The files of a table of several files: ``nodes-*.csv``, or ``nodes/*.csv``."""
     return sorted(filter(_is_table, [*folder.glob(f"{table}-*"), *(folder / table).glob("*")]))
 
 
 def _beside(path: Path) -> list[Path]:
-    """List which of the kinds of a table exist, the kind asked for first."""
+    """The existing files of a table with any suffix, ``path`` itself first."""
     stem = path.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".parquet")
     others = [path.with_name(stem + suffix) for suffix in SUFFIXES]
     return [file for file in dict.fromkeys([path, *others]) if _is_table(file)]
 
 
 def _find_columns(table: Table, known: Mapping[str, str], optional: Set[str] = frozenset()) -> dict[str, str]:
-    """Map each role to the column that plays it."""
+    """The column of each role."""
     roles: dict[str, str] = {}
     for name in table.columns:
         role = known.get(name.strip().lower())
-        if role is None:
-            continue
         if role in roles:
             raise table.error(f"columns {roles[role]!r} and {name!r} both mean the {role}; drop one")
-        roles[role] = name
+        if role is not None:
+            roles[role] = name
     missing = [role for role in dict.fromkeys(known.values()) if role not in {*roles, *optional}]
     if missing:
         shown = ", ".join(table.columns[:8]) + (", …" if len(table.columns) > 8 else "")
@@ -200,20 +182,28 @@ def _find_columns(table: Table, known: Mapping[str, str], optional: Set[str] = f
     return roles
 
 
+def _find_time(nodes: Table, time: str, roles: Mapping[str, str]) -> str:
+    for role, column in roles.items():
+        if column == time:
+            raise nodes.error(f"column {time!r} cannot be the time: it is the {role}")
+    if time not in nodes.columns:
+        hint = f"{nearest(time, nodes.columns)}its columns: {', '.join(nodes.columns[:8])}"
+        raise nodes.error(f"has no column {time!r} for the time; {hint}")
+    return time
+
+
 def _role_columns(file: TableFile, roles: Mapping[str, str], as_key: AsKey) -> list[str]:
-    others = {
-        role: _as_text(file, roles[role]) if role in roles else "NULL::VARCHAR" for role in ("label", "split", "time")
-    }
-    return [f"{as_key(file, roles['id'])} AS id", *(f"{text} AS {role}" for role, text in others.items())]
+    texts = {role: _as_text(file, roles[role]) if role in roles else "NULL" for role in ("label", "split", "time")}
+    return [f"{as_key(file, roles['id'])} AS id", *(f"{text}::VARCHAR AS {role}" for role, text in texts.items())]
 
 
 def _as_whole(file: TableFile, column: str) -> str:
-    return f"{file.column(column)[0]}::BIGINT"
+    return f"{file.columns[column][0]}::BIGINT"
 
 
 def _as_text(file: TableFile, column: str) -> str:
-    """An expression that spells a value of any type, so that 7, 7.0 and "7" are alike; empty is null."""
-    name, kind = file.column(column)
+    """A value of any type as text, so that 7, 7.0 and "7" are equal; empty is null."""
+    name, kind = file.columns[column]
     if is_nested(kind):
         raise file.error(f"holds {kind}; expected text or numbers", column=column)
     if kind in {"FLOAT", "DOUBLE"}:
@@ -233,21 +223,18 @@ def _write_ids(sink: Sink, nodes: Table, column: str) -> None:
         repeated = f"SELECT rowid AS place, id::VARCHAR AS name FROM nodes QUALIFY {earlier}"
         row, name = nodes.query(f"FROM ({repeated}) ORDER BY place LIMIT 1")[0]
         raise nodes.error(f"id {name!r} is given to an earlier node too", row=row, column=column)
-    kind = "BIGINT" if is_whole else "VARCHAR"
-    write_ids(sink, nodes.arrays(f"SELECT id::{kind} AS id FROM nodes", 0, nodes.num_rows)["id"])
+    write_ids(sink, nodes.arrays(f"SELECT id::{'BIGINT' if is_whole else 'VARCHAR'} AS id FROM nodes")["id"])
 
 
 def _write_labels(sink: Sink, nodes: Table) -> list[str]:
     """Number the labels in their order: of size if all are whole numbers, else of spelling.
 
-    What a label is called does not depend on the other rows: 2.0 is "2", and -1 is no label.
+    The name of a class does not depend on the other rows: 2.0 is "2", and -1 is not a label.
     """
     labels = [label for (label,) in nodes.query("SELECT DISTINCT label FROM nodes WHERE label IS NOT NULL")]
     whole = {label for label in labels if _WHOLE_LABEL.fullmatch(label)}
     names = {label: str(int(label.partition(".")[0])) if label in whole else label for label in labels}
-    classes = sorted(set(names.values()) - {str(UNLABELLED)})
-    if whole == set(labels):
-        classes = sorted(classes, key=int)
+    classes = sorted(set(names.values()) - {str(UNLABELLED)}, key=int if whole == set(labels) else str)
     number = {name: index for index, name in enumerate(classes)} | {str(UNLABELLED): UNLABELLED}
     sink.append("y", _number_rows(nodes, "label", {label: number[name] for label, name in names.items()}))
     return classes
@@ -267,47 +254,41 @@ def _write_masks(sink: Sink, nodes: Table, column: str) -> bool:
 
 
 def _write_times(sink: Sink, nodes: Table, column: str) -> None:
-    """Write when each node arrived: whole numbers or dates, whichever the first node has."""
+    """Write when each node arrived: whole numbers or dates, as the first node has."""
     is_whole = "regexp_full_match(time, '[+-]?[0-9]{1,18}')"
     [(has_numbers,)] = nodes.query(f"SELECT {is_whole} FROM nodes WHERE rowid = 0")
     number = "strftime(TRY_CAST(time AS TIMESTAMP), '%Y%m%d')::BIGINT"
     if has_numbers:
         number = f"CASE WHEN {is_whole} THEN time::BIGINT END"
     for row, text in nodes.query(f"SELECT rowid, time FROM nodes WHERE ({number}) IS NULL ORDER BY rowid LIMIT 1"):
-        what = "is empty" if text is None else f"{text!r} is no time"
+        what = "is empty" if text is None else f"{text!r} is not a time"
         raise nodes.error(f"{what}; give every node a whole number or a date", row=row, column=column)
-    sink.append("node_time", nodes.arrays(f"SELECT {number} AS time FROM nodes", 0, nodes.num_rows)["time"])
+    sink.append("node_time", nodes.arrays(f"SELECT {number} AS time FROM nodes")["time"])
 
 
 def _number_rows(nodes: Table, column: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:
-    """The number of the word in each row, -1 where there is none."""
-    query = (
-        "WITH known AS (SELECT unnest($words::VARCHAR[]) AS word, unnest($numbers::BIGINT[]) AS number) "
-        "SELECT coalesce(number, -1) AS number "
-        f"FROM nodes LEFT JOIN known ON {column} = word ORDER BY nodes.rowid"
-    )
+    """The number of the word in each row, -1 if there is none."""
+    known = "SELECT unnest($words::VARCHAR[]) AS word, unnest($numbers::BIGINT[]) AS number"
+    joined = f"nodes LEFT JOIN ({known}) ON {column} = word ORDER BY nodes.rowid"
     values = {"words": list(numbers), "numbers": list(numbers.values())}
-    found: NDArray[np.int64] = nodes.connection.execute(query, values).fetchnumpy()["number"]
-    return found
+    found = nodes.connection.execute(f"SELECT coalesce(number, -1) AS number FROM {joined}", values)
+    return found.fetchnumpy()["number"]
 
 
 def _join_links(nodes: Table, edges: Table, ends: Mapping[str, str], as_key: AsKey, unknown_edges: str) -> int:
-    """Make the table ``links`` of the positions of both ends; give the number of edges that were dropped."""
+    """Make the table ``links`` of the positions of both ends; return the number of edges that were dropped."""
     [(are_positions,)] = nodes.query("SELECT bool_and(id::VARCHAR = rowid::VARCHAR) FROM nodes")
     nodes.query("CREATE TABLE places AS SELECT id, rowid::INTEGER AS place FROM nodes")
     nodes.query("DROP TABLE nodes")
-    is_direct = are_positions and as_key is _as_whole  # nothing to look up, which takes half the time
-    known = f"BETWEEN 0 AND {nodes.num_rows - 1}"
 
-    def find_ends(file: TableFile) -> list[str]:
-        keys = {end: as_key(file, column) for end, column in ends.items()}
-        return [f"CASE WHEN {key} {known} THEN {key}::INTEGER END AS {end}" for end, key in keys.items()]
+    def keys(file: TableFile) -> list[str]:
+        return [as_key(file, ends["source"]), as_key(file, ends["target"])]
 
-    edges.stage(
-        "links",
-        lambda file: find_ends(file) if is_direct else ["a.place AS source", "b.place AS target"],
-        lambda file: "" if is_direct else _join(*(as_key(file, ends[end]) for end in ("source", "target"))),
-    )
+    if are_positions and as_key is _as_whole:  # nothing to look up, which takes half the time
+        place = f"CASE WHEN {{0}} BETWEEN 0 AND {nodes.num_rows - 1} THEN {{0}}::INTEGER END AS {{1}}"
+        edges.stage("links", lambda file: list(map(place.format, keys(file), ("source", "target"))))
+    else:
+        edges.stage("links", lambda _: ["a.place AS source", "b.place AS target"], lambda file: _join(*keys(file)))
     unknown = "source IS NULL OR target IS NULL"
     [(number,)] = nodes.query(f"SELECT count(*) FROM links WHERE {unknown}")
     if number and unknown_edges == "error":
@@ -321,17 +302,16 @@ def _join(source: str, target: str) -> str:
 
 
 def _unknown_end(edges: Table, ends: Mapping[str, str], as_key: AsKey) -> DataError:
-    """Make the error for the first edge with an end that is not a node."""
+    """The error for the first edge with an end that is not a node."""
     for file in edges.files:
         keys = ", ".join(f"{as_key(file, column)} AS {end}" for end, column in ends.items())
         rows = f"SELECT row_number() OVER () - 1 AS position, {keys} FROM {file.scan}"
         query = (
-            "SELECT position, a.place IS NULL, source::VARCHAR, target::VARCHAR "
-            f"FROM ({rows}) {_join('source', 'target')} "
-            "WHERE a.place IS NULL OR b.place IS NULL ORDER BY position LIMIT 1"
+            f"SELECT position, a.place IS NULL, source::VARCHAR, target::VARCHAR FROM ({rows}) "
+            f"{_join('source', 'target')} WHERE a.place IS NULL OR b.place IS NULL ORDER BY position LIMIT 1"
         )
         for row, is_source, source, target in edges.query(query):
             name, column = (source, ends["source"]) if is_source else (target, ends["target"])
-            what = "is empty" if name is None else f"{name!r} is the id of no node"
+            what = "is empty" if name is None else f"{name!r} is not the id of a node"
             return file.error(f"{what}; add the node or drop the edge", row=row, column=column)
     raise AssertionError("every end is known")

@@ -1,4 +1,4 @@
-"""Tables on disk, CSV or Parquet, one file or several, read by DuckDB; errors are one line."""
+"""Tables on disk, CSV or Parquet, in one file or several; errors state file, line and column in one line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ _LINE = re.compile(r"CSV Error on Line: (\d+)")
 
 @contextmanager
 def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
-    """A DuckDB database in memory; what does not fit goes to a temporary folder in ``scratch``."""
+    """A DuckDB database in memory; what does not fit is written to a temporary folder in ``scratch``."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="hpn-", dir=scratch) as folder:
@@ -51,28 +50,27 @@ def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
             with duckdb.connect(":memory:", config=config) as database:
                 yield database
         except RuntimeError as error:
-            if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
+            if "interrupted" in str(error):  # how DuckDB reports Ctrl-C
                 raise KeyboardInterrupt from None
             raise
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableFile:
-    """A CSV or Parquet file whose columns are known and whose rows are not yet read.
+    """A CSV or Parquet file whose columns are known and whose rows are not read yet.
 
     Args:
         path: Where it is.
-        columns: Names of its columns, as written there.
-        types: What DuckDB calls their types; those of CSV files are all text.
+        columns: Name of each column in :attr:`scan`, and its type in DuckDB, by the name in the file. Those of CSV
+            files are all text.
         skip: Lines of a CSV file before the first row.
-        has_mixed_ends: Whether its lines end in several ways, as when one program appends to another's file.
+        is_strict: Whether all lines must end in the same way; they may not if several programs wrote the file.
     """
 
     path: Path
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
+    columns: dict[str, tuple[str, str]]
     skip: int = 0
-    has_mixed_ends: bool = False
+    is_strict: bool = True
 
     @property
     def is_csv(self) -> bool:
@@ -81,8 +79,8 @@ class TableFile:
 
     @property
     def scan(self) -> str:
-        """What to put after ``FROM`` to read it; its columns are ``c0``, ``c1`` and so on."""
-        names = [f"c{index}" for index in range(len(self.columns))]
+        """The expression to put after ``FROM`` to read it; its columns are ``c0``, ``c1`` and so on."""
+        names = [name for name, _ in self.columns.values()]
         if not self.is_csv:
             return f"read_parquet({quote_path(self.path)}) AS file ({', '.join(names)})"
         with open_bytes(self.path) as lines:
@@ -91,23 +89,13 @@ class TableFile:
             "columns": "{" + ", ".join(f"'{name}': 'VARCHAR'" for name in names) + "}",
             "compression": "'gzip'" if self.path.suffix == ".gz" else "'none'",
             "max_line_size": max(_LINE_BYTES, 4 * longest),
-            **{"skip": self.skip, "header": "false", "auto_detect": "false"},
-            "strict_mode": "false" if self.has_mixed_ends else "true",
+            **{"skip": self.skip, "header": "false", "auto_detect": "false", "strict_mode": str(self.is_strict)},
             **{"delim": "','", "quote": "'\"'", "escape": "'\"'", "nullstr": "''"},
         }
         return f"read_csv({quote_path(self.path)}, {', '.join(f'{key} = {options[key]}' for key in options)})"
 
-    def column(self, name: str) -> tuple[str, str]:
-        """What a column is called in :attr:`scan`, and its type."""
-        return self._columns[name]
-
-    @cached_property
-    def _columns(self) -> dict[str, tuple[str, str]]:
-        places = [f"c{index}" for index in range(len(self.columns))]
-        return dict(zip(self.columns, zip(places, self.types, strict=True), strict=True))
-
     def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
-        """Make an error that says where in the file it is; ``row`` counts from 0."""
+        """An error that states where in the file it is; ``row`` counts from 0."""
         place = str(self.path)
         if row is not None:
             place += f", line {self._line(row)}" if self.is_csv else f", row {row + 1}"
@@ -116,7 +104,7 @@ class TableFile:
         return DataError(f"{place}: {' '.join(message.split())}")
 
     def _line(self, row: int) -> int:
-        """Find the line on which a row begins: empty lines are not rows, and a value may span lines."""
+        """The line on which a row begins: empty lines are not rows, and a value may span lines."""
         with io.TextIOWrapper(open_bytes(self.path), encoding="utf-8", errors="replace", newline="") as text:
             lines, last, rows = csv.reader(text), 0, row + (self.skip > 0)
             for words in lines:
@@ -128,15 +116,10 @@ class TableFile:
 
 
 class Table:
-    """One table in one file or several, each with the same columns.
-
-    Args:
-        connection: The database that reads it.
-        files: Its files, in the order of its rows.
-    """
+    """One table in one file or several with the same columns, in the order of its rows."""
 
     def __init__(self, connection: DuckDBPyConnection, files: Sequence[TableFile]) -> None:
-        self.connection, self.files, self.columns = connection, list(files), files[0].columns
+        self.connection, self.files, self.columns = connection, files, list(files[0].columns)
         self._starts = [0]
 
     @property
@@ -151,7 +134,7 @@ class Table:
 
     def types(self, column: str) -> set[str]:
         """The types that a column has in the files."""
-        return {file.column(column)[1] for file in self.files}
+        return {file.columns[column][1] for file in self.files}
 
     def stage(
         self, name: str, select: Callable[[TableFile], Sequence[str]], join: Callable[[TableFile], str] = lambda _: ""
@@ -159,12 +142,12 @@ class Table:
         """Read all files into a table of the database.
 
         Args:
-            name: What to call it.
+            name: Its name.
             select: Expressions of the columns of a file, each with its name in the new table.
             join: Tables of the database to join with a file.
 
         Raises:
-            DataError: If a file is damaged, not UTF-8, or a row has too few or many values.
+            DataError: If a file is damaged or not UTF-8, or a row has too few or too many values.
         """
         import duckdb
 
@@ -174,9 +157,9 @@ class Table:
             try:
                 [(added,)] = self.query(f"{what} SELECT {', '.join(select(file))} FROM {file.scan} {join(file)}")
             except duckdb.Error as error:
-                if not _has_mixed_ends(file):
-                    raise explain(file.path, error) from None
-                self.files[number] = replace(file, has_mixed_ends=True)
+                if not file.is_strict or not _has_mixed_ends(file):
+                    raise _explain(file.path, error) from None
+                file.is_strict = False
                 self.stage(name, select, join)
                 return
             self._starts.append(self.num_rows + added)
@@ -185,21 +168,21 @@ class Table:
         """The rows of a query of the database."""
         return self.connection.execute(query, values).fetchall()
 
-    def arrays(self, query: str, start: int, number: int) -> dict[str, NDArray[Any]]:
-        """The columns of some rows of a staged table, ``SELECT … FROM …``."""
-        rows = f"rowid >= {start} AND rowid < {start + number}"
-        return self.connection.execute(f"{query} WHERE {rows}").fetchnumpy()
+    def arrays(self, query: str, start: int = 0, number: int | None = None) -> dict[str, NDArray[Any]]:
+        """The columns of all or some rows of a staged table, ``SELECT … FROM …``."""
+        end = self.num_rows if number is None else start + number
+        return self.connection.execute(f"{query} WHERE rowid >= {start} AND rowid < {end}").fetchnumpy()
 
     def error(self, message: str, *, row: int | None = None, column: str | None = None) -> DataError:
-        """Make an error that says in which file and where it is; ``row`` counts from 0 in the whole table."""
+        """An error that states in which file and where it is; ``row`` counts from 0 in the whole table."""
         file, row = (self.files[0], None) if row is None else self._locate(row)
         return file.error(message, row=row, column=column)
 
-    def value(self, row: int, column: str) -> str | None:
+    def value(self, row: int, column: str) -> str:
         """The value of a cell as text."""
         file, row = self._locate(row)
-        query = f"SELECT {file.column(column)[0]}::VARCHAR FROM {file.scan} LIMIT 1 OFFSET {row}"
-        return next((value for (value,) in self.query(query)), None)
+        query = f"SELECT {file.columns[column][0]}::VARCHAR FROM {file.scan} LIMIT 1 OFFSET {row}"
+        return next((value for (value,) in self.query(query)), None) or ""
 
     def _locate(self, row: int) -> tuple[TableFile, int]:
         number = max(index for index, start in enumerate(self._starts[:-1]) if start <= row)
@@ -207,18 +190,23 @@ class Table:
 
 
 def open_table(connection: DuckDBPyConnection, paths: Sequence[Path]) -> Table:
-    """Look at the columns of a table.
+    """Read the names of the columns of a table.
 
     Raises:
-        DataError: If a file is missing, not what its name says, names a column twice, or has other columns
-            than the first.
+        DataError: If a file is missing, not of the kind that its name states, has a column twice, or has other
+            columns than the first.
     """
     files = [_open_file(connection, path) for path in paths]
     for file in files[1:]:
         for name in sorted(set(files[0].columns) ^ set(file.columns)):
             what = "lacks" if name in files[0].columns else "adds"
-            raise file.error(f"{what} column {name!r}, unlike {files[0].path.name}; make them alike")
+            raise file.error(f"{what} column {name!r}, unlike {files[0].path.name}; give both the same columns")
     return Table(connection, files)
+
+
+def text_columns(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The columns of a CSV file; see :class:`TableFile`."""
+    return {name: (f"c{index}", "VARCHAR") for index, name in enumerate(names)}
 
 
 def is_nested(kind: str) -> bool:
@@ -227,7 +215,7 @@ def is_nested(kind: str) -> bool:
 
 
 def spell(name: str, kind: str, *, trimmed: bool) -> str:
-    """An expression that spells the values of a column."""
+    """An expression for the values of a column as text."""
     spelt = f"decode({name})" if kind == "BLOB" else f"{name}::VARCHAR"
     return f"trim({spelt}, E' \\t\\r\\n')" if trimmed else spelt
 
@@ -240,12 +228,17 @@ def read_links(edges: Table) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file to read, unpacked if it is gzipped."""
+    """Open a file to read, decompressed if it is gzipped."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
+def quote_path(path: Path) -> str:
+    """A path as a string of SQL; brackets keep DuckDB from interpreting a character as a pattern."""
+    return "'" + re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''") + "'"
+
+
 def check_gzip(path: Path) -> None:
-    """Compare the checksum of a file if it is gzipped, which DuckDB does not.
+    """Compare the checksum of a gzipped file, which DuckDB does not.
 
     Raises:
         DataError: If it is cut short or damaged.
@@ -256,28 +249,6 @@ def check_gzip(path: Path) -> None:
                 pass
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: is cut short or damaged ({error}); copy or write it again") from None
-
-
-def explain(path: Path, error: Exception) -> DataError:
-    """Say in one line what DuckDB found wrong with a file."""
-    reason = str(error)
-    short = " ".join(reason.split())[:120]
-    if "Out of Memory" in reason or "No space left" in reason:
-        return DataError(f"{path}: cannot be read, memory or disk is full ({short})")
-    if path.suffix == ".parquet":
-        return DataError(f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})")
-    if "utf-8" in reason.lower() or "unicode" in reason.lower():
-        return _not_utf8(path)
-    if ragged := _RAGGED.search(reason):
-        line, expected, found = ragged.groups()
-        what = f"{found} values where the header has {expected}; quote values that contain a comma"
-        return DataError(f"{path}, line {line}: {what}")
-    if place := _LINE.search(reason):
-        what = "a quote is not closed" if "unterminated quote" in reason else "cannot be read as CSV"
-        return DataError(f'{path}, line {place[1]}: {what}; quote values as "…", with "" for a quote')
-    if "invalid state" in reason:
-        short = "quotes are broken, or lines end in several ways"
-    return DataError(f"{path}: cannot be read as CSV: {short}")
 
 
 def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
@@ -297,43 +268,57 @@ def _open_file(connection: DuckDBPyConnection, path: Path) -> TableFile:
         hint = "rename it to end in .parquet" if is_parquet else "if it is a CSV file, rename it to end in .csv"
         raise DataError(f"{path}: {what} Parquet file; {hint}")
     try:
-        if is_parquet:
-            found = connection.execute(f"DESCRIBE FROM read_parquet({quote_path(path)})").fetchall()
-            file = TableFile(path, tuple(row[0] for row in found), tuple(row[1] for row in found))
-        else:
-            columns = _csv_columns(path, header)
-            file = TableFile(path, columns, ("VARCHAR",) * len(columns), skip)
+        found = connection.execute(f"DESCRIBE FROM read_parquet({quote_path(path)})").fetchall() if is_parquet else []
     except duckdb.Error as error:
-        raise explain(path, error) from None
-    for name, times in Counter(file.columns).items():
+        raise _explain(path, error) from None
+    names = [row[0] for row in found] if is_parquet else _csv_columns(path, header)
+    for name, times in Counter(names).most_common(1):
         if times > 1:
             raise DataError(f"{path}: column {name!r} appears twice; rename or drop one of them")
-    return file
+    if not is_parquet:
+        return TableFile(path, text_columns(names), skip)
+    return TableFile(path, {row[0]: (f"c{index}", row[1]) for index, row in enumerate(found)})
 
 
-def _csv_columns(path: Path, header: bytes) -> tuple[str, ...]:
+def _csv_columns(path: Path, header: bytes) -> list[str]:
     if not header:
         raise DataError(f"{path}: the file is empty; its first line must name the columns")
     try:
-        return tuple(next(csv.reader([header.decode("utf-8-sig")], strict=True)))
+        return next(csv.reader([header.decode("utf-8-sig")], strict=True))
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
     except csv.Error as error:
         raise DataError(f"{path}: the first line must name the columns: {error}") from None
 
 
+def _explain(path: Path, error: Exception) -> DataError:
+    """The error of DuckDB about a file in one line."""
+    reason = str(error)
+    short = " ".join(reason.split())[:120]
+    if "Out of Memory" in reason or "No space left" in reason:
+        return DataError(f"{path}: cannot be read, memory or disk is full ({short})")
+    if path.suffix == ".parquet":
+        return DataError(f"{path}: the Parquet file is cut short or damaged; copy or write it again ({short})")
+    if "utf-8" in reason.lower() or "unicode" in reason.lower():
+        return _not_utf8(path)
+    if ragged := _RAGGED.search(reason):
+        line, expected, found = ragged.groups()
+        what = f"{found} values where the header has {expected}; quote values that contain a comma"
+        return DataError(f"{path}, line {line}: {what}")
+    if place := _LINE.search(reason):
+        what = "a quote is not closed" if "unterminated quote" in reason else "cannot be read as CSV"
+        return DataError(f'{path}, line {place[1]}: {what}; quote values as "…", with "" for a quote')
+    if "invalid state" in reason:
+        short = "quotes are not closed, or lines end in several ways"
+    return DataError(f"{path}: cannot be read as CSV: {short}")
+
+
 def _has_mixed_ends(file: TableFile) -> bool:
     """Whether some lines of a CSV file end with a carriage return and others do not."""
-    ends = set()
-    if file.is_csv and not file.has_mixed_ends:
-        with open_bytes(file.path) as lines:
-            ends = {line.endswith(b"\r\n") for line in lines if line.endswith(b"\n")}
-    return len(ends) > 1
-
-
-def quote_path(path: Path) -> str:
-    """Spell a path in SQL; brackets keep DuckDB from taking a character for a pattern."""
-    return "'" + re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''") + "'"
+    if not file.is_csv:
+        return False
+    with open_bytes(file.path) as lines:
+        return len({line.endswith(b"\r\n") for line in lines if line.endswith(b"\n")}) > 1
 
 
 def _not_utf8(path: Path) -> DataError:

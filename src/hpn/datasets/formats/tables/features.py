@@ -5,15 +5,15 @@ kind      chosen for                                     features
 ========  =============================================  =====================================================
 number    columns of numbers                             one, as it is
 boolean   Booleans, or the words true and false          one, 0 or 1
-category  words: at most 256 different values, none      64 that are 0 or 1; a value sets two of them, which a
-          with more than three words                     hash of ``column=value`` chooses
+category  words: at most 256 different values, none      64 that are 0 or 1; a hash of ``column=value`` selects
+          with more than three words                     two of them that are 1
 text      all other words                                4,096, by scikit-learn's ``HashingVectorizer``
 ========  =============================================  =====================================================
 
-Instead there may be one column with a list of numbers per node. In a column of a given kind, a value becomes
-the same features whatever the other rows hold, and a new value adds no dimension. Two values of a category
-share both of their features in one of 2,016 cases. 4,096 features keep most words of a specialised vocabulary
-apart; they are stored sparse.
+Instead there may be one column with a list of numbers per node. In a column of a given kind, the features of a value
+do not depend on the other rows, and a new value adds no dimension. Two values of a category share both of their
+features with probability 1/2,016. 4,096 features separate most words of a specialised vocabulary; they are stored
+sparse.
 
 A column in which some values are numbers and others are not is refused, unless it is named as text.
 """
@@ -30,12 +30,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hpn.datasets.edges import count
-from hpn.datasets.formats.table_files import Table, TableFile, is_nested, spell
+from hpn.datasets.formats.tables.files import Table, TableFile, is_nested, spell
 from hpn.datasets.sink import FeatureWriter, Sink
 from hpn.errors import ConfigError, DataError, nearest
 
 Kind = Literal["number", "boolean", "category", "text"]
 Missing = Literal["error", "mean", "zero"]
+Numbers = NDArray[np.float32]
 
 CATEGORY_FEATURES, TEXT_FEATURES = 64, 4096
 MAX_CATEGORIES, MAX_CATEGORY_WORDS = 256, 3
@@ -43,8 +44,7 @@ MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 _LIST_NAMES = {"features", "feature", "feat", "x"}
 _BETWEEN_NUMBERS = r"[\[\](),;\s]+"
-_HASHED = {"category", "text"}
-_BOOLEANS = {"true": 1.0, "false": 0.0}
+_HASHED = {"category": CATEGORY_FEATURES, "text": TEXT_FEATURES}
 _BLOCK_VALUES, _BLOCK_ROWS = 1 << 22, 1 << 16
 # The smallest number that float32 rounds to infinity.
 _TOO_LARGE = 3.4028235677973366e38
@@ -53,19 +53,18 @@ _TOO_LARGE = 3.4028235677973366e38
 class TableFeatures:
     """Reads the feature columns of a nodes table.
 
-    Numbers of all columns are staged as one list per row; columns with other values are then read again as
-    words.
+    The numbers of all columns are staged as one list per row; columns with other values are then read again as words.
 
     Args:
         nodes: The table.
         others: Its columns that are not features.
         text: Columns to read as text.
-        missing: What to do about missing numbers.
-        kinds: How to read each column, in the order of the features; ``None``: find out.
+        missing: How to handle missing numbers.
+        kinds: How to read each column, in the order of the features; ``None``: detect it.
 
     Attributes:
         kinds: How each column is read, in the order of the features; complete after :meth:`write`.
-        notes: What was done, for people; likewise.
+        notes: What was done; likewise.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class TableFeatures:
     ) -> None:
         self.columns = [name for name in nodes.columns if name not in others]
         if not self.columns:
-            raise nodes.error("has no feature columns beside id, label and split")
+            raise nodes.error("has no feature columns besides id, label and split")
         for name in set(text) - set(self.columns):
             known = f"{nearest(name, self.columns)}there are: {', '.join(self.columns[:8])}"
             raise ConfigError(f"no feature column {name!r}; {known}")
@@ -91,31 +90,31 @@ class TableFeatures:
         self.kinds: dict[str, Kind] = {**(kinds or {}), **dict.fromkeys(text, "text")}
         self.notes: list[str] = []
         self._nodes, self._missing, self._order = nodes, missing, expected
-        self._index = {name: index for index, name in enumerate(self.columns)}
         self._is_list, self._width = self._find_list(), len(self.columns)
+        self._index = {name: index for index, name in enumerate(self.columns)}
         self._words: dict[str, str] = {}
 
     @property
     def num_features(self) -> int:
         """How many features there are."""
-        return self._width if self._is_list else sum(map(self._num_features, self.kinds))
+        return self._width if self._is_list else sum(_HASHED.get(kind, 1) for kind in self.kinds.values())
 
     @property
     def names(self) -> list[str] | None:
-        """What they are called; ``None`` for a list."""
+        """Their names; ``None`` for a list."""
         if self._is_list:
             return None
-        sizes = {name: self._num_features(name) for name in self.kinds}
-        return [f"{name}[{i}]" if size > 1 else name for name, size in sizes.items() for i in range(size)]
+        names = ([f"{name}[{i}]" for i in range(_HASHED.get(kind, 0))] or [name] for name, kind in self.kinds.items())
+        return [name for column in names for name in column]
 
     def staged(self, file: TableFile) -> str:
-        """An expression that reads the numbers of a file as one list per row, null where there is none."""
-        columns = [file.column(name) for name in self.columns]
-        numbers = f"[{', '.join(_as_double(*column) for column in columns)}]"
+        """An expression for the numbers of a file as one list per row, null where there is none."""
+        columns = [file.columns[name] for name in self.columns]
         if {kind for _, kind in columns} <= {"FLOAT"}:
             return f"[{', '.join(name for name, _ in columns)}] AS x"
+        numbers = f"[{', '.join(_as_double(*column) for column in columns)}]"
         if self._is_list:
-            name, kind = file.column(self.columns[0])
+            [(name, kind)] = columns
             if kind == "VARCHAR":
                 spaced = f"trim(regexp_replace({name}, '{_BETWEEN_NUMBERS}', ' ', 'g'))"
                 name = f"string_split(nullif({spaced}, ''), ' ')"
@@ -163,8 +162,7 @@ class TableFeatures:
     def _check_lists(self) -> None:
         [name] = self.columns
         self.kinds = {name: "number"}
-        query = "SELECT min(rowid) FILTER (x IS NULL), first(len(x)) FROM nodes"
-        [(row, self._width)] = self._nodes.query(query)
+        [(row, self._width)] = self._nodes.query("SELECT min(rowid) FILTER (x IS NULL), first(len(x)) FROM nodes")
         if row is not None:
             raise self._nodes.error("the list is empty; give every node its features", row=row, column=name)
         query = f"SELECT rowid, len(x) FROM nodes WHERE len(x) != {self._width} OR len(x) = 0 LIMIT 1"
@@ -173,7 +171,7 @@ class TableFeatures:
             raise self._nodes.error(f"{what}; all nodes need the same number", row=row, column=name)
 
     def _choose_kinds(self) -> None:
-        """Settle how each column is read; read those that are not all numbers as words."""
+        """Decide how each column is read; stage those that are not all numbers as words."""
         has_gap = np.array([self.kinds.get(name) in _HASHED for name in self.columns])
         if self._nodes.query("SELECT 1 FROM nodes WHERE list_count(x) < len(x) LIMIT 1"):
             for _, numbers in self._blocks():
@@ -185,11 +183,10 @@ class TableFeatures:
         self._words = {name: word for name, word in words.items() if self.kinds[name] != "number"}
         for name, kind in self.kinds.items():
             if kind in _HASHED:
-                features = f"{self._num_features(name):,} hashed features"
-                self.notes.append(f"column {name!r} is read as {kind} ({features})")
+                self.notes.append(f"column {name!r} is read as {kind} ({_HASHED[kind]:,} hashed features)")
 
     def _find_kind(self, name: str, word: str | None) -> Kind:
-        """The kind of a column, of which ``word`` holds the values if not all of them are numbers."""
+        """The kind of a column; ``word`` holds its values if not all of them are numbers."""
         given = self.kinds.get(name)
         if word is None or given in _HASHED:
             return given or ("boolean" if self._nodes.types(name) == {"BOOLEAN"} else "number")
@@ -206,73 +203,64 @@ class TableFeatures:
             query = f"SELECT rowid, {word} FROM words WHERE {word} IS NOT NULL AND {wrong} LIMIT 1"
             [(row, value)] = self._nodes.query(query)
             raise self._not_number(row, value, name)
-        distinct = f"SELECT DISTINCT {word} AS word FROM words WHERE {word} IS NOT NULL"
+        distinct = f"SELECT DISTINCT {word} AS word FROM words WHERE {word} IS NOT NULL LIMIT {MAX_CATEGORIES + 1}"
         longest = "max(len(string_split_regex(word, '\\s+')))"
-        query = f"SELECT count(*), {longest} FROM ({distinct} LIMIT {MAX_CATEGORIES + 1})"
-        [(num_values, num_words)] = self._nodes.query(query)
-        is_category = num_values <= MAX_CATEGORIES and num_words <= MAX_CATEGORY_WORDS
-        return "category" if is_category else "text"
+        [(num_values, num_words)] = self._nodes.query(f"SELECT count(*), {longest} FROM ({distinct})")
+        return "category" if num_values <= MAX_CATEGORIES and num_words <= MAX_CATEGORY_WORDS else "text"
 
-    def _num_features(self, name: str) -> int:
-        return {"category": CATEGORY_FEATURES, "text": TEXT_FEATURES}.get(self.kinds[name], 1)
-
-    def _blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Numbers, some rows at a time, and how many rows come before; what is missing is NaN."""
+    def _blocks(self) -> Iterator[tuple[int, Numbers]]:
+        """Numbers, some rows at a time, and how many rows come before; missing ones are NaN."""
         step = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // self._width))
         for start in range(0, self._nodes.num_rows, step):
             found = self._nodes.arrays("SELECT unnest(x) AS x FROM nodes", start, step)["x"]
             numbers = np.ma.filled(found, np.nan).reshape(-1, self._width)
-            for name in self._words:
+            for name, word in self._words.items():
                 column = numbers[:, self._index[name]]
                 if self.kinds[name] == "boolean":
-                    words = self._read_words(name, start, len(numbers))
-                    values = [_BOOLEANS.get(word.lower(), np.nan) for word in words]
-                    column[:] = np.where(np.isnan(column), values, column)
+                    query = f"SELECT if({word} IS NULL, NULL, lower({word}) = 'true')::FLOAT AS flag FROM words"
+                    flags = np.ma.filled(self._nodes.arrays(query, start, step)["flag"], np.nan)
+                    column[:] = np.where(np.isnan(column), flags, column)
                 else:
                     column[:] = 0
             yield start, numbers
 
-    def _read_words(self, name: str, start: int, number: int) -> list[str]:
-        query = f"SELECT coalesce({self._words[name]}, '') AS word FROM words"
-        return cast(list[str], self._nodes.arrays(query, start, number)["word"].tolist())
-
-    def _fill_values(self) -> NDArray[np.float32]:
-        """What stands for a missing value of each column."""
+    def _fill_values(self) -> Numbers:
+        """What replaces a missing value of each column."""
         total, number = np.zeros(self._width), np.zeros(self._width)
         for _, numbers in self._blocks() if self._missing == "mean" else ():
             total += np.nansum(numbers, axis=0, dtype=np.float64)
             number += np.isfinite(numbers).sum(axis=0)
-        return cast(NDArray[np.float32], (total / np.maximum(number, 1)).astype(np.float32))
+        return cast(Numbers, (total / np.maximum(number, 1)).astype(np.float32))
 
-    def _assemble(self, start: int, numbers: NDArray[np.float32]) -> NDArray[np.float32] | sp.csr_matrix:
-        """Put numbers and hashed words side by side, in the order of the features."""
+    def _assemble(self, start: int, numbers: Numbers) -> Numbers | sp.csr_matrix:
+        """Combine numbers and hashed words, in the order of the features."""
         kinds = set(self.kinds.values())
-        if not kinds & _HASHED:
-            is_ordered = self._is_list or self._order == self.columns
-            return numbers if is_ordered else numbers[:, [self._index[name] for name in self._order]]
+        if self._is_list or (self._order == self.columns and not kinds & set(_HASHED)):
+            return numbers
         parts: list[Any] = []
         for name, kind in self.kinds.items():
             if kind in _HASHED:
-                words = self._read_words(name, start, len(numbers))
+                query = f"SELECT coalesce({self._words[name]}, '') AS word FROM words"
+                words = self._nodes.arrays(query, start, len(numbers))["word"].tolist()
                 parts.append(hash_text(words) if kind == "text" else hash_categories(name, words))
             else:
                 parts.append(numbers[:, [self._index[name]]])
         return sp.csr_matrix(sp.hstack(parts)) if "text" in kinds else np.hstack(parts)
 
     def _bad_number(self, start: int, wrong: NDArray[np.bool_]) -> DataError:
-        """Make the error for the first number that is missing or not finite."""
+        """The error for the first number that is missing or not finite."""
         at, index = divmod(int(wrong.argmax()), self._width)
         column = self.columns[0 if self._is_list else index]
-        value = (self._nodes.value(start + at, column) or "").strip()
+        value = self._nodes.value(start + at, column).strip()
         if self._is_list:
             value = re.sub(_BETWEEN_NUMBERS, " ", value).split()[index]
+        if value.lower() in MISSING_WORDS:
+            what = "the value is missing; fill it in, drop the node, or set missing to mean or zero"
+            return self._nodes.error(what, row=start + at, column=column)
         try:
             what = f"{float(value)} is not a finite float32; replace it"
         except ValueError:
-            if value.lower() not in MISSING_WORDS:
-                return self._not_number(start + at, value, column)
-        if value.lower() in MISSING_WORDS:
-            what = "the value is missing; fill it in, drop the node, or set missing to mean or zero"
+            return self._not_number(start + at, value, column)
         return self._nodes.error(what, row=start + at, column=column)
 
     def _not_number(self, row: int, value: str, column: str) -> DataError:
@@ -280,17 +268,12 @@ class TableFeatures:
         return self._nodes.error(what, row=row, column=column)
 
 
-def hash_categories(column: str, values: Sequence[str]) -> NDArray[np.float32]:
-    """Features of the values of a category ``[n, 64]``; those of an empty value are zero.
-
-    Example:
-        >>> hash_categories("colour", ["red", "", "red"]).sum(axis=1).tolist()
-        [2.0, 0.0, 2.0]
-    """
+def hash_categories(column: str, values: Sequence[str]) -> Numbers:
+    """Features of the values of a category ``[n, 64]``; those of an empty value are zero."""
     x = np.zeros((len(values), CATEGORY_FEATURES), dtype=np.float32)
     places = {value: _hash_places(f"{column}={value}") for value in set(values) - {""}}
-    for row, value in enumerate(values):
-        x[row, places.get(value, [])] = 1
+    for row, value in zip(x, values, strict=True):
+        row[places.get(value, [])] = 1
     return x
 
 
@@ -308,13 +291,11 @@ def _hash_places(value: str) -> list[int]:
 
 
 def _as_double(name: str, kind: str) -> str:
-    """An expression for the number in a column, null if it is none: a double, so that types round alike."""
+    """An expression for the number in a column, null if there is none: a double, so that types round alike."""
     is_number = kind.endswith(("INT", "INTEGER", "FLOAT", "DOUBLE")) or kind.startswith("DECIMAL")
-    if kind == "BOOLEAN" or is_number:
-        return f"{name}::DOUBLE"
-    return f"TRY_CAST({name}::VARCHAR AS DOUBLE)"
+    return f"{name}::DOUBLE" if is_number or kind == "BOOLEAN" else f"TRY_CAST({name}::VARCHAR AS DOUBLE)"
 
 
 def _as_word(file: TableFile, column: str) -> str:
-    word = spell(*file.column(column), trimmed=True)
+    word = spell(*file.columns[column], trimmed=True)
     return f"CASE WHEN lower({word}) IN {MISSING_WORDS} THEN NULL ELSE {word} END"
