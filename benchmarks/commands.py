@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.rows import HPN, TORCH, Row, find_store, run_hpn, run_store, wall_seconds
 
 LARGE_SECONDS = 33.1
-"""Fitting plus answering of the deleted preset `large` on products-like, 2 cores, 2026-11-18."""
+"""Fitting plus predicting of the deleted preset `large` on products-like, 2 cores, 2026-11-18."""
 NUM_FEATURES, NUM_CLASSES = 100, 47
 """Of drawn tables, as ogbn-products has them."""
 
@@ -69,10 +69,10 @@ def import_(work: Path) -> Iterator[Row]:
 
 
 def products(work: Path) -> Iterator[Row]:
-    """products-like (2.4 million nodes, 62 million edges, 23 tasks, answers after each) from a store.
+    """products-like (2.4 million nodes, 62 million edges, 23 tasks, predictions after each) from a store.
 
     `paper` runs with its packaged recipe: 1 neighbour, dimension 2, 10 epochs, batches of 4,000. `best`
-    chooses its width. The preset `large` took 33.1 s for fitting and answering (37 s in all) on 2026-11-18 on
+    chooses its width. The preset `large` took 33.1 s for fitting and predicting (37 s in all) on 2026-11-18 on
     2 cores, before it was deleted; the ratio to it means something on that machine only.
     """
     store = find_store(work, "products-like")
@@ -81,12 +81,12 @@ def products(work: Path) -> Iterator[Row]:
     yield Row("`paper`, peak memory", paper.peak_gb, "GB", most=5)
     best = run_store(work, store, name="best")
     seconds = best.result["seconds"]["fit"] + best.result["seconds"]["predict"]
-    yield Row(f"`best`, fitting and answering ({seconds:.0f} s) / `large`", seconds / LARGE_SECONDS, most=3)
+    yield Row(f"`best`, fitting and predicting ({seconds:.0f} s) / `large`", seconds / LARGE_SECONDS, most=3)
     yield Row("`best`, peak memory", best.peak_gb, "GB", most=3)
 
 
 def baselines(work: Path) -> Iterator[Row]:
-    """AM of `best` on products-like beside `probe` and `ridge`; finished runs are used again."""
+    """AM of `best` on products-like next to `probe` and `ridge`; finished runs are used again."""
     store, methods = find_store(work, "products-like"), {"best": "hpn", "probe": "probe", "ridge": "ridge"}
     am = {
         name: run_store(work, store, "--method", method, name=name, is_timed=False).result["am"]["mean"]

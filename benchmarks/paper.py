@@ -1,4 +1,4 @@
-"""Figures of the preset `paper` beside the authors' code, whose speed was measured elsewhere."""
+"""Figures of the preset `paper` next to the authors' code, whose speed was measured elsewhere."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def train(stream: TaskStream, learner: Learner) -> float:
 
 
 def authors(work: Path) -> Iterator[Row]:  # noqa: ARG001
-    """Training beside the authors' code: one thread, CPU time, medians of 3 seeds.
+    """Training next to the authors' code: one thread, CPU time, medians of 3 seeds.
 
     The authors' code takes 5.6, 6.8 and 28 s per seed for training alone (measured elsewhere). The settings
     are theirs: on Cora and Citeseer our defaults (5 and 7 neighbours, dimension 16, 90 epochs, batches of
@@ -71,7 +71,7 @@ def authors(work: Path) -> Iterator[Row]:  # noqa: ARG001
 
     Their seconds are scaled by a calibration loop, 3,000 small operations with backward passes, that runs
     before each seed: authors' seconds × loop here / loop there. The loop there, 0.90 s, is an estimate, not a
-    measurement: our previous implementation took 1.65, 2.0 and 14.7 s there, beside the authors' code, and
+    measurement: our previous implementation took 1.65, 2.0 and 14.7 s there, next to the authors' code, and
     1.92, 2.5 and 13.9 loops on the machine where the preset `large` was measured (`products`); the quotients,
     0.86, 0.80 and 1.06 s, have the geometric mean 0.90 s.
     """
@@ -93,7 +93,7 @@ def authors(work: Path) -> Iterator[Row]:  # noqa: ARG001
 
 
 def arxiv(work: Path) -> Iterator[Row]:
-    """Training nodes per second on arxiv-like at batch 100, beside the authors' code: one thread, CPU time.
+    """Training nodes per second on arxiv-like at batch 100, next to the authors' code: one thread, CPU time.
 
     The settings are those of the packaged recipe (64 extractors, 1 neighbour, dimension 4, 10 epochs,
     prototypes from the start) but for the batch size. Medians of the first three and of the last three of 20

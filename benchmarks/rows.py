@@ -24,7 +24,7 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True)
 class Row:
-    """One figure beside its target.
+    """One figure and its target.
 
     Args:
         what: What was measured.

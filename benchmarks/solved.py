@@ -67,7 +67,7 @@ def estimator(work: Path) -> Iterator[Row]:
 
 
 def growth(work: Path) -> Iterator[Row]:  # noqa: ARG001
-    """How the time of fitting a task and answering about it grows at width 500: degree 20, 100 features.
+    """How the time of fitting a task and predicting its nodes grows at width 500: degree 20, 100 features.
 
     With the nodes: one task of 100,000 to 1.6 million nodes, least squares in logarithms. With the number of
     tasks: the last five of 24 tasks of 20,000 nodes next to the first five, the least of 3 times each.
@@ -84,7 +84,7 @@ def growth(work: Path) -> Iterator[Row]:  # noqa: ARG001
 
 
 def fit_and_answer(stream: TaskStream) -> list[float]:
-    """Seconds of learning each task and answering about its test nodes, without cutting views."""
+    """Seconds of learning each task and predicting its test nodes, without cutting views."""
     learner, seconds = SolvedHPN(width=WIDTH), []
     for index in range(len(stream)):
         task, (query, _) = stream.step(index), stream.query(step=index, after=index, evaluate="oracle")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from hpn.experiment.run.result import load_result
-from hpn.report import FIGURES, Group, chart_svg
+from hpn.report import FIGURES, RunGroup, chart_svg
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 
@@ -19,7 +19,7 @@ def main() -> None:
     results = [load_result(Path(name)) for name in sys.argv[1:]]
     if not results:
         sys.exit("give run folders: the accuracies of all are drawn, and the first one's matrix")
-    group = Group.of(results)
+    group = RunGroup.of(results)
     for name, members in {"accuracy": group, "matrix": group.single(0)}.items():
         (chart,) = FIGURES[name].draw(members)
         (IMAGES / f"{name}.svg").write_text(chart_svg(chart), encoding="utf-8")

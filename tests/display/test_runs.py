@@ -28,7 +28,7 @@ def test_the_result_table(make_result: MakeResult, capsys: pytest.CaptureFixture
     assert re.search(r"parameters +12,345", out)
     assert re.search(r"kept between tasks +67,890 numbers", out)
     assert re.search(r"3 +75\.0 +81\.0 +87\.0", out)
-    assert "Edges within a task give the task away" in out
+    assert "Edges within a task reveal the task" in out
 
 
 def test_what_does_not_apply_is_not_shown(make_result: MakeResult, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,13 +22,13 @@ from hpn.report.figures import (
     spec_digest,
     view_chart,
 )
-from hpn.report.results import Group, Run
+from hpn.report.results import Run, RunGroup
 
 
 def draw(name, results, runs=None):
-    group = Group.of(results)
+    group = RunGroup.of(results)
     if runs:
-        group = Group(runs, group.labels, group.domain)
+        group = RunGroup(runs, group.labels, group.domain)
     specs = [chart_spec(chart) for chart in FIGURES[name].draw(group)]
     for spec in specs:
         alt.Chart.from_dict(spec, validate=True)  # against the schema of Vega-Lite
@@ -92,7 +92,7 @@ def test_lines_that_coincide_are_told_apart_by_dash_and_in_a_list_by_value(make_
 
 
 def test_runs_can_be_hidden_and_keep_their_colours(make_result):
-    group = Group.of([make_result(), make_result(method="ewc")])
+    group = RunGroup.of([make_result(), make_result(method="ewc")])
     (chart,) = metric_curve(group.single(1), METRICS["am"])
     spec = chart_spec(chart)
     assert {"name": "hidden", "value": []} in spec["params"]
@@ -246,7 +246,7 @@ def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile,
         **{"growth": grown(num_steps, **{hostile: 3}), "bounds": {hostile: 9}},
     )
     charts = [
-        chart for figure in FIGURES.values() if figure.scope == "group" for chart in figure.draw(Group.of([result]))
+        chart for figure in FIGURES.values() if figure.scope == "group" for chart in figure.draw(RunGroup.of([result]))
     ]
     interval = Interval(hostile, hostile, summarize([1.0, 2.0]), Spread(2.0, 1.0))
     charts.append(comparison_chart([interval], title=hostile, about=hostile, x_title=hostile))
@@ -261,7 +261,7 @@ def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile,
 
 def test_a_digest_changes_with_the_data(make_result):
     one, same, other = (
-        next(iter(FIGURES["matrix"].draw(Group.of([make_result(num_seeds=seeds, seeds=[*range(seeds)])]))))
+        next(iter(FIGURES["matrix"].draw(RunGroup.of([make_result(num_seeds=seeds, seeds=[*range(seeds)])]))))
         for seeds in (2, 2, 3)
     )
     assert spec_digest(one) == spec_digest(same) != spec_digest(other)

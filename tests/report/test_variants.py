@@ -1,4 +1,4 @@
-from hpn.report.variants import differing, setting_key, variant_names
+from hpn.report.results import differing, setting_key, variant_names
 
 
 def test_equal_numbers_do_not_differ_and_a_flag_is_no_number():

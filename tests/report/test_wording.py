@@ -44,7 +44,7 @@ def test_only_what_is_shown_is_explained(make_result):
 
 def test_metrics_are_explained_with_their_unit_and_direction(make_result):
     said = dict(terms([Run(make_result(intransigence=summarize([1.0])))]))
-    assert said["AM"] == "Average accuracy after the last task (in per cent). Higher is better."
+    assert said["AM"] == "Average accuracy after the last task (in percent). Higher is better."
     assert said["intransigence"].endswith("(in points). Lower is better.")
 
 

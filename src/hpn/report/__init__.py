@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from hpn.report.comparison import write_comparison
     from hpn.report.figures import FIGURES, chart_spec, chart_svg
     from hpn.report.page import render_page, write_report
-    from hpn.report.results import Group, Run, load_run
+    from hpn.report.results import Run, RunGroup, load_run
 
 _HOMES = {
     "FIGURES": "figures",
-    "Group": "results",
+    "RunGroup": "results",
     "Run": "results",
     "chart_spec": "figures",
     "chart_svg": "figures",
@@ -25,8 +25,8 @@ _HOMES = {
 
 __all__ = [
     "FIGURES",
-    "Group",
     "Run",
+    "RunGroup",
     "chart_spec",
     "chart_svg",
     "load_run",

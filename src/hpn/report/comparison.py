@@ -21,7 +21,7 @@ from hpn.report.wording import setting
 NAME = "comparison"
 
 PARAMETERS_REMARK = (
-    "The paper’s amounts are those of its table of final parameters on OGB-Products, printed beside ours for "
+    "The paper’s amounts are those of its table of final parameters on OGB-Products, printed next to ours for "
     "orientation. That table is not consistent with the paper’s text: 2,336 for GCN is 100·16 + 16·46, a "
     "46-way head without biases, where the text says a shared two-way head; EWC is 20 times that, TWP 4 "
     "times, LwF twice, MAS once. Ours, “stored”, counts every number kept between tasks (weights, "
@@ -31,34 +31,26 @@ PARAMETERS_REMARK = (
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the table that people read.
-
-    Args:
-        head: What it shows.
-        unit: In what, or whose.
-        value: Its value in a row: a number, or a mean with its deviation.
-        text: How that is written.
-        best: Numbers of the rows that are best in it.
-    """
+class ComparisonColumn:
+    """A column of the table that people read."""
 
     head: str
     unit: str
     value: Callable[[ComparisonRow], Summary | Spread | float | None]
     text: Callable[[Any], str] = count
-    best: frozenset[int] = frozenset()
+    best: frozenset[int] = frozenset()  # numbers of the best rows
 
     def cell(self, row: ComparisonRow) -> str:
         """Its text in a row."""
         return self.text(self.value(row))
 
     def number(self, row: ComparisonRow) -> float | None:
-        """What it is sorted by."""
+        """The value it is sorted by."""
         value = self.value(row)
         return value.mean if isinstance(value, (Summary, Spread)) else value
 
 
-def table_columns(comparison: Comparison) -> list[Column]:
+def table_columns(comparison: Comparison) -> list[ComparisonColumn]:
     """Columns to show: metrics that have values, the paper's where it has some, and costs."""
     rows = comparison.rows
     amounts = comparison.published_parameters.values
@@ -68,18 +60,18 @@ def table_columns(comparison: Comparison) -> list[Column]:
         if any(paper_value(row, metric) for row in rows):
             columns.append(_paper_column(metric))
             if metric.name == "am":
-                columns.append(Column("Δ", "AM", lambda row: row.difference, partial(decimal, signed=True)))
+                columns.append(ComparisonColumn("Δ", "AM", lambda row: row.difference, partial(decimal, signed=True)))
     columns += [
-        Column("parameters", "", lambda row: row.parameters),
-        Column("stored", "numbers", lambda row: row.stored),
+        ComparisonColumn("parameters", "", lambda row: row.parameters),
+        ComparisonColumn("stored", "numbers", lambda row: row.stored),
     ]
     if amounts:
-        columns.append(Column("paper", "OGB-Products", lambda row: amounts.get(row.name)))
-    return [*columns, Column("seconds", "per seed", _seconds, quantity)]
+        columns.append(ComparisonColumn("paper", "OGB-Products", lambda row: amounts.get(row.name)))
+    return [*columns, ComparisonColumn("seconds", "per seed", _seconds, quantity)]
 
 
 def compared_metrics(comparison: Comparison) -> list[Metric]:
-    """The metrics that any row, or the paper beside it, has a value of."""
+    """The metrics that any row, or the paper for it, has a value of."""
     return [
         metric
         for name, metric in METRICS.items()
@@ -87,8 +79,8 @@ def compared_metrics(comparison: Comparison) -> list[Metric]:
     ]
 
 
-def _metric_column(comparison: Comparison, metric: Metric) -> Column:
-    return Column(
+def _metric_column(comparison: Comparison, metric: Metric) -> ComparisonColumn:
+    return ComparisonColumn(
         metric.label,
         metric.unit,
         lambda row: row.metrics.get(metric.name),
@@ -97,13 +89,13 @@ def _metric_column(comparison: Comparison, metric: Metric) -> Column:
     )
 
 
-def _paper_column(metric: Metric) -> Column:
+def _paper_column(metric: Metric) -> ComparisonColumn:
     unit = f"{metric.label}, %" if metric.unit == "%" else metric.label
-    return Column("paper", unit, lambda row: paper_value(row, metric), partial(metric_text, metric))
+    return ComparisonColumn("paper", unit, lambda row: paper_value(row, metric), partial(metric_text, metric))
 
 
-def row_cells(row: ComparisonRow, columns: Sequence[Column]) -> list[str]:
-    """Texts of a row; one that failed has none but that word."""
+def row_cells(row: ComparisonRow, columns: Sequence[ComparisonColumn]) -> list[str]:
+    """Texts of a row; only the word ``failed`` for one that failed."""
     if row.error:
         return ["failed", *[MISSING] * (len(columns) - 1)]
     return [column.cell(row) for column in columns]
@@ -117,7 +109,7 @@ def table_notes(comparison: Comparison) -> list[str]:
     """The notes below the table."""
     notes = [
         "; ".join(metric.describe(step_noun(comparison)) for metric in compared_metrics(comparison)),
-        "Seconds to fit and to answer, the mean over seeds; what ran at the same time shared the machine.",
+        "Seconds to fit and to predict, the mean over seeds; runs at the same time shared the machine.",
     ]
     if any(column.best for column in table_columns(comparison)):
         notes.append("Bold: the best of the methods that do not see earlier tasks again.")
@@ -125,7 +117,7 @@ def table_notes(comparison: Comparison) -> list[str]:
 
 
 def paper_note(comparison: Comparison) -> str:
-    """Where the paper's numbers are from, or why there are none."""
+    """The source of the paper's numbers, or why there are none."""
     if comparison.note:
         return f"The paper’s AM and FM are left out: {comparison.note}."
     source = comparison.published_source
@@ -163,7 +155,7 @@ def write_comparison(comparison: Comparison, out: Path | str | None = None) -> l
     """Write ``comparison.csv``, ``comparison.md`` and ``comparison.html``.
 
     Args:
-        comparison: What :func:`hpn.compare` gives.
+        comparison: The result of :func:`hpn.compare`.
         out: Folder; by default the comparison's own, where its ``comparison.json`` is.
 
     Returns:
@@ -173,18 +165,14 @@ def write_comparison(comparison: Comparison, out: Path | str | None = None) -> l
 
     folder = Path(out or comparison.out)
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "csv": comparison_csv(comparison),
-        "md": comparison_markdown(comparison),
-        "html": comparison_page(comparison),
-    }
-    for kind, content in texts.items():
-        write_atomic(folder / f"{NAME}.{kind}", content.encode())
-    return [folder / f"{NAME}.{kind}" for kind in texts]
+    writers = {"csv": comparison_csv, "md": comparison_markdown, "html": comparison_page}
+    for kind, write in writers.items():
+        write_atomic(folder / f"{NAME}.{kind}", write(comparison).encode())
+    return [folder / f"{NAME}.{kind}" for kind in writers]
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """One line per cell with every number in full precision; what does not apply is empty."""
+    """One line per cell with every number in full precision; fields that do not apply are empty."""
     records = [_record(row, comparison) for row in comparison.rows]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")

@@ -1,8 +1,8 @@
-"""Every chart, as a function from results to Vega-Altair charts; ``FIGURES`` lists them once.
+"""Every chart, as a function from results to Vega-Altair charts; ``FIGURES`` lists them.
 
-A chart names no colour: the page and the SVG files supply those (:mod:`hpn.report.theme`). Its title and
-subtitle become the caption on a page. Charts of several runs have a parameter ``hidden`` with the names
-of runs that the reader has switched off.
+A chart names no colour: the page and the SVG files supply those (:mod:`hpn.report.theme`). Its title and subtitle
+become the caption on a page. Charts of several runs have a parameter ``hidden`` with the names of runs that the reader
+has switched off.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -24,61 +24,63 @@ from hpn.experiment.run.result import RunResult, View
 from hpn.metrics import METRICS, Metric, Summary, summarize
 from hpn.report.comparison import compared_metrics, paper_value, row_label
 from hpn.report.format import bound_text, clean, count, decimal, is_number, plural, quantity, spread
-from hpn.report.results import Group, metric_of, prototype_growth, shown_metrics, step_noun, step_text
+from hpn.report.results import RunGroup, metric_of, prototype_growth, shown_metrics, step_noun, step_text
 from hpn.report.studies import Study, find_studies
 from hpn.report.theme import DASHES, FILE_FONT, LIGHT
 
 Row = dict[str, Any]
-Draw = Callable[[Group], Iterator[alt.TopLevelMixin]]
+Draw = Callable[[RunGroup], Iterator[alt.TopLevelMixin]]
 
 WIDTH, HEIGHT = 440, 250
-MAX_TEXT = 14
-"""Cells of a matrix are labelled up to this many steps."""
+MAX_TEXT = 14  # cells of a matrix are labelled up to this many steps
 _FULL = 100.0
 _WIDE_RANGE = 30.0  # largest over smallest, from which a logarithm shows more
-_MAX_DRAWN = 1000.0  # a bound this many times the largest value would flatten everything else
+_MAX_DRAWN = 1000.0  # a bound this many times the largest value is not drawn
 _MAX_LINEAR = 20.0  # a bound this many times the largest value calls for a logarithm
 _MAX_PANELS = 6
 _MAX_GROWTHS = 4
 
 
+Scope = Literal["group", "run", "study"]
+
+
 @dataclass(frozen=True)
-class Figure:
-    """An entry of the list: the charts are of comparable runs (``group``) or of a single one (``run``)."""
+class ReportFigure:
+    """An entry of ``FIGURES``: charts of comparable runs (``group``), of one run (``run``) or of sweeps (``study``)."""
 
     name: str
-    scope: Literal["group", "run", "study"]
+    scope: Scope
     draw: Draw
 
 
-FIGURES: dict[str, Figure] = {}
+FIGURES: dict[str, ReportFigure] = {}
 
 
-def _figure(scope: Literal["group", "run", "study"]) -> Callable[[Draw], Draw]:
+def _figure(scope: Scope) -> Callable[[Draw], Draw]:
     def add(draw: Draw) -> Draw:
-        def drawn(group: Group) -> Iterator[alt.TopLevelMixin]:
+        def drawn(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
             with debug_mode(False):  # definitions are validated by the tests, not in every report
                 yield from draw(group)
 
-        FIGURES[draw.__name__] = Figure(draw.__name__, scope, drawn)
+        FIGURES[draw.__name__] = ReportFigure(draw.__name__, scope, drawn)
         return draw
 
     return add
 
 
 @_figure("group")
-def accuracy(group: Group) -> Iterator[alt.TopLevelMixin]:
+def accuracy(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """AM after each step."""
     return metric_curve(group, METRICS["am"])
 
 
 @_figure("group")
-def retained(group: Group) -> Iterator[alt.TopLevelMixin]:
+def retained(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """ARS after each step."""
     return metric_curve(group, METRICS["ars"])
 
 
-def metric_curve(group: Group, metric: Metric, title: str | None = None) -> Iterator[alt.TopLevelMixin]:
+def metric_curve(group: RunGroup, metric: Metric, title: str | None = None) -> Iterator[alt.TopLevelMixin]:
     """Draw a metric after each step, one line per run, with its deviation over seeds."""
     curves = [result.curve(metric) for result in group.results]
     noun, ceiling = step_noun(group.results[0]), _FULL if metric.name == "am" else math.inf
@@ -99,7 +101,7 @@ def metric_curve(group: Group, metric: Metric, title: str | None = None) -> Iter
 
 
 @_figure("group")
-def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
+def tasks_before_after(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Accuracy on each step just after it was learned, and at the end."""
     noun, result = step_noun(group.results[0]), max(group.results, key=lambda result: len(result.steps))
     rows: list[Row] = []
@@ -114,13 +116,8 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
     if not rows:
         return
     num_marks = len(result.steps) * len(group.labels)
-    tips = [
-        _tip("run", "run"),
-        _tip("x", noun),
-        _tip("classes"),
-        _tip("learned_text", "learned"),
-        _tip("end_text", "end"),
-    ]
+    tips = [_tip("run"), _tip("x", noun), _tip("classes"), _tip("learned_text", "learned"), _tip("end_text", "end")]
+    colour, shape = _series("run", group.domain)
     # Where there are many marks, steps are drawn as wide as they need to be, and the box scrolls.
     width = WIDTH if num_marks <= 60 else num_marks * 6 + len(result.steps) * 8
     base = (
@@ -129,8 +126,8 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
         .encode(
             x=alt.X("x:O", title=noun, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
             xOffset=alt.XOffset("run:N", scale=alt.Scale(domain=group.labels)),
-            color=_colour(group.domain),
-            shape=_shape(group.domain),
+            color=colour,
+            shape=shape,
             tooltip=tips,
         )
     )
@@ -149,8 +146,8 @@ def tasks_before_after(group: Group) -> Iterator[alt.TopLevelMixin]:
 
 
 @_figure("group")
-def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
-    """What the runs cost: seconds and memory, one bar per run."""
+def cost(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
+    """The cost of the runs: seconds and memory, one bar per run."""
     seconds = [result.seconds_per_seed() for result in group.results]
     panels: dict[str, list[float | None]] = {
         "Time to fit, seconds per seed": [part.fit if part else None for part in seconds],
@@ -172,19 +169,15 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
     places = [row["place"] for row in rows]
     names = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False)
     x = alt.X("share:Q", axis=None, scale=alt.Scale(domain=[0, 1.2]))
-    base = (
-        alt.Chart(_data(rows))
-        .transform_filter(_VISIBLE)
-        .encode(y=alt.Y("place:N", sort=places, title=None, axis=names))
-    )
+    y = alt.Y("place:N", sort=places, title=None, axis=names)
+    tips = [_tip("run"), _tip("of", "cost"), _tip("text", "value")]
+    base = alt.Chart(_data(rows)).transform_filter(_VISIBLE).encode(y=y)
     heads = base.transform_filter("isValid(datum.head)")
-    bars = base.transform_filter("isValid(datum.run)").encode(
-        x=x, tooltip=[_tip("run"), _tip("of", "cost"), _tip("text", "value")]
-    )
+    bars = base.transform_filter("isValid(datum.run)").encode(x=x, tooltip=tips)
     yield _finish(
         alt.layer(
             heads.mark_text(align="left", fontWeight=600).encode(x=alt.value(0), text="head:N"),
-            bars.mark_bar(height=13).encode(color=_colour(group.domain, has_legend=False)),
+            bars.mark_bar(height=13).encode(color=_series("run", group.domain, None)[0]),
             bars.mark_text(align="left", dx=6).encode(text="text:N"),
         ),
         title=alt.Title("Cost", subtitle="less is better"),
@@ -194,7 +187,7 @@ def cost(group: Group) -> Iterator[alt.TopLevelMixin]:
 
 
 @_figure("group")
-def stored(group: Group) -> Iterator[alt.TopLevelMixin]:
+def stored(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Numbers that a method stores after each step."""
     noun = step_noun(group.results[0])
     rows: list[Row] = [
@@ -218,7 +211,7 @@ def stored(group: Group) -> Iterator[alt.TopLevelMixin]:
 
 
 @_figure("group")
-def prototypes(group: Group) -> Iterator[alt.TopLevelMixin]:
+def prototypes(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Prototypes of each level after each step under their bounds, for the first few runs that have any."""
     noun = step_noun(group.results[0])
     growing = [
@@ -249,7 +242,7 @@ def growth_chart(
     y_title: str,
     noun: str = "task",
 ) -> alt.TopLevelMixin:
-    """Draw what grows with the steps, each with a dashed line at its bound.
+    """Draw quantities that grow with the steps, each with a dashed line at its bound.
 
     A bound of more than 1,000 times the largest value is stated in the legend and not drawn.
     """
@@ -270,9 +263,8 @@ def growth_chart(
     is_log = max(tops, default=0.0) > _MAX_LINEAR * most
     axis = _count_axis([row["mean"] for row in rows if row["mean"] > 0] + tops, y_title, is_log=is_log)
     choice = _choose("series")
-    colour = alt.Color("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(2))
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=[*names.values()]), legend=_legend(2))
-    shown = alt.when(choice).then(alt.value(1)).otherwise(alt.value(0.1))
+    colour, shape = _series("series", names.values())
+    shown = _opacity(choice, 1, 0.1)
     tips = [_tip("series", y_title), _tip("x", f"after {noun}"), _tip("text", "number")]
     base = alt.Chart(_data(rows)).encode(
         x=_step_axis(f"{noun}s learned"), y=_on(axis, "mean"), color=colour, opacity=shown, tooltip=tips
@@ -293,7 +285,7 @@ def growth_chart(
 
 
 @_figure("run")
-def matrix(group: Group) -> Iterator[alt.TopLevelMixin]:
+def matrix(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """The accuracy matrix of a run."""
     if any(value for row in group.results[0].mean_matrix() for value in row):
         yield matrix_chart(group.results[0], title="Accuracy matrix")
@@ -317,7 +309,7 @@ def matrix_chart(result: RunResult, *, title: str) -> alt.TopLevelMixin:
         rows,
         row_title=f"after {noun}",
         column_title=f"{noun} tested",
-        title=alt.Title(title, subtitle=f"per cent, mean over seeds{ahead}"),
+        title=alt.Title(title, subtitle=f"percent, mean over seeds{ahead}"),
         description=f"{title}, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
         domain=(0.0, _FULL),
         tips=[_tip("row", f"after {noun}"), _tip("column", noun), _tip("classes"), _tip("tip", "accuracy")],
@@ -325,7 +317,7 @@ def matrix_chart(result: RunResult, *, title: str) -> alt.TopLevelMixin:
 
 
 @_figure("run")
-def node_views(group: Group) -> Iterator[alt.TopLevelMixin]:
+def node_views(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """t-SNE of the first seed's test nodes, after up to six of the steps."""
     (run,) = group.runs
     views = run.first_views
@@ -351,16 +343,17 @@ def view_chart(
         for (h, v), label in zip(view.points, view.classes, strict=True)
     ]
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    choice, legend = _choose("class"), _legend(2)
+    choice = _choose("class")
+    colour, shape = _series("class", classes)
     chart = (
         alt.Chart()
         .mark_point(filled=True, size=26)
         .encode(
             x=alt.X("h:Q", axis=None, scale=alt.Scale(zero=False)),
             y=alt.Y("v:Q", axis=None, scale=alt.Scale(zero=False)),
-            color=alt.Color("class:N", scale=alt.Scale(domain=classes), legend=legend),
-            shape=alt.Shape("class:N", scale=alt.Scale(domain=classes), legend=legend),
-            opacity=alt.when(choice).then(alt.value(0.75)).otherwise(alt.value(0.06)),
+            color=colour,
+            shape=shape,
+            opacity=_opacity(choice, 0.75, 0.06),
             tooltip=[_tip("class")],
         )
         .properties(width=210, height=210)
@@ -380,7 +373,7 @@ def view_chart(
 
 
 @_figure("study")
-def sensitivity(group: Group) -> Iterator[alt.TopLevelMixin]:
+def sensitivity(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Runs of one method that differ in one or two numeric hyper-parameters and in nothing else."""
     for study in find_studies(group.results):
         runs = [run for _, line in study.lines for run in line]
@@ -496,8 +489,8 @@ def comparison_chart(intervals: Sequence[Interval], *, title: str, about: str, x
     base = alt.Chart(_data(rows)).encode(
         y=alt.Y("method:N", sort=None, title=None, axis=alt.Axis(grid=True)),
         yOffset=alt.YOffset("source:N", scale=alt.Scale(domain=sources)),
-        color=alt.Color("backbone:N", scale=alt.Scale(domain=backbones), legend=_legend(4)),
-        opacity=alt.when(choice).then(alt.value(1)).otherwise(alt.value(0.1)),
+        color=_series("backbone", backbones, 4)[0],
+        opacity=_opacity(choice, 1, 0.1),
         tooltip=[_tip("method"), _tip("source", "from"), _tip("text", "value")],
     )
     ours, paper = (base.transform_filter(alt.datum.source == source) for source in ("ours", "the paper"))
@@ -541,7 +534,7 @@ def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, titl
 
 
 def chart_spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart, with text that HTML, SVG and JSON can hold."""
+    """The Vega-Lite specification of a chart, with text that is valid in HTML, SVG and JSON."""
     with alt.data_transformers.enable(consolidate_datasets=False):
         spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
@@ -549,10 +542,10 @@ def chart_spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
 
 
 def chart_svg(chart: alt.TopLevelMixin) -> str:
-    """Draw a chart as an SVG file on a white ground.
+    """Draw a chart as an SVG file on a white background.
 
-    Its first line holds a digest of the specification: positions depend on the fonts of a machine, the
-    specification does not.
+    Its first line has a digest of the specification: positions depend on the fonts of a machine, the specification does
+    not.
 
     Raises:
         ConfigError: If ``vl-convert-python`` is not installed.
@@ -562,7 +555,7 @@ def chart_svg(chart: alt.TopLevelMixin) -> str:
 
 
 def spec_digest(chart: alt.TopLevelMixin) -> str:
-    """What identifies a chart, its data included."""
+    """A short hash of a chart with its data."""
     return hashlib.sha256(json.dumps(chart_spec(chart), sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -598,10 +591,9 @@ def _lines(
 ) -> alt.TopLevelMixin:
     """Lines with markers and bands, and at each place a list of all values, the highest first."""
     base = alt.Chart(_data(rows)).transform_filter(_VISIBLE)
-    colour, shape = _colour(domain, has_legend=has_legend), _shape(domain, has_legend=has_legend)
-    dash = alt.StrokeDash(
-        "run:N", scale=alt.Scale(domain=list(domain), range=list(DASHES)), legend=_legend(2) if has_legend else None
-    )
+    columns = 2 if has_legend else None
+    colour, shape = _series("run", domain, columns)
+    dash = alt.StrokeDash("run:N", scale=alt.Scale(domain=list(domain), range=list(DASHES)), legend=_legend(columns))
     layers = []
     if any(row.get("low", row["mean"]) < row["mean"] for row in rows):
         band = base.mark_area(opacity=0.13)
@@ -611,13 +603,12 @@ def _lines(
     near = alt.selection_point(
         name="near", on="pointerover", nearest=True, encodings=["x"], empty=False, clear="pointerout"
     )
-    shown = alt.when(near).then(alt.value(0.5)).otherwise(alt.value(0))
     names = list(dict.fromkeys(row["run"] for row in sorted(rows, key=lambda row: (-row["x"], -row["mean"]))))
     tips = [_tip("x", tip), *(_tip(f"r{i}", name) for i, name in enumerate(names))]
     places: dict[float, Row] = {}
     for row in rows:
         places.setdefault(row["x"], {"x": row["x"]})[f"r{names.index(row['run'])}"] = row["text"]
-    rule = alt.Chart(_data(list(places.values()))).mark_rule().encode(x=x, opacity=shown, tooltip=tips)
+    rule = alt.Chart(_data(list(places.values()))).mark_rule().encode(x=x, opacity=_opacity(near, 0.5, 0), tooltip=tips)
     layers.append(rule.add_params(near))
     last = {row["run"]: row["text"] for row in sorted(rows, key=lambda row: row["x"])}
     ends = "; ".join(f"{name} {text}" for name, text in last.items())
@@ -700,7 +691,7 @@ def _deviation(text: str, rows: Sequence[Row]) -> str:
     return "; ".join(filter(None, (text, "mean ± standard deviation over seeds" if has_spread else "")))
 
 
-def _ends(group: Group, values: Sequence[Sequence[Summary | None]]) -> str:
+def _ends(group: RunGroup, values: Sequence[Sequence[Summary | None]]) -> str:
     return "At the end: " + "; ".join(
         f"{label} {', '.join(spread(value) for value in row)}" for label, row in zip(group.labels, values, strict=True)
     )
@@ -720,7 +711,7 @@ def _step_axis(title: str) -> alt.X:
 
 
 def _value_axis(rows: Sequence[Row], title: str) -> alt.Y:
-    """An axis of percentages or points: close around the values, but not closer than noise deserves."""
+    """An axis of percentages or points that fits the values, but covers at least 4 points."""
     low = min((row.get("low", 0.0) for row in rows), default=0.0)
     high = max((row.get("high", _FULL) for row in rows), default=_FULL)
     low = min(low, high - 4)
@@ -752,22 +743,22 @@ def _is_wide(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) > _WIDE_RANGE * min(values)
 
 
-def _colour(domain: Sequence[str], *, has_legend: bool = True) -> alt.Color:
-    legend = _legend(2) if has_legend else None
-    return alt.Color("run:N", scale=alt.Scale(domain=list(domain)), legend=legend)
+def _legend(columns: int | None) -> alt.Legend | None:
+    return alt.Legend(title=None, orient="bottom", columns=columns) if columns else None
 
 
-def _shape(domain: Sequence[str], *, has_legend: bool = True) -> alt.Shape:
-    legend = _legend(2) if has_legend else None
-    return alt.Shape("run:N", scale=alt.Scale(domain=list(domain)), legend=legend)
+def _series(field: str, domain: Iterable[str], columns: int | None = 2) -> tuple[alt.Color, alt.Shape]:
+    """Colour and marker by a field, with one scale and one legend of so many columns."""
+    scale, legend = alt.Scale(domain=list(domain)), _legend(columns)
+    return alt.Color(f"{field}:N", scale=scale, legend=legend), alt.Shape(f"{field}:N", scale=scale, legend=legend)
 
 
-def _legend(columns: int) -> alt.Legend:
-    return alt.Legend(title=None, orient="bottom", columns=columns)
+def _opacity(choice: alt.Parameter, chosen: float, others: float) -> Any:
+    return alt.when(choice).then(alt.value(chosen)).otherwise(alt.value(others))
 
 
 def _choose(field: str) -> alt.Parameter:
-    """A click in the legend shows what was clicked alone, further clicks add to it."""
+    """A click in the legend shows that entry alone; further clicks add to it."""
     return alt.selection_point(name="chosen", fields=[field], bind="legend", toggle="true")
 
 
@@ -776,7 +767,7 @@ def _tip(field: str, title: str | None = None) -> alt.Tooltip:
 
 
 class _Rows:
-    """Rows that Altair hands on as they are: it would copy lists again with every step of a definition."""
+    """Rows that Altair passes on unchanged: it would copy lists with every step of a definition."""
 
     _schema: ClassVar[dict[str, str]] = {"type": "array"}  # by which Altair knows what has a `to_dict`
 

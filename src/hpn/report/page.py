@@ -1,4 +1,4 @@
-"""Pages: one HTML file each that needs nothing else, written whole or not at all."""
+"""Pages: one self-contained HTML file each, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from hpn.report.comparison import PARAMETERS_REMARK, compared_metrics, row_label
 from hpn.report.figures import FIGURES, WIDTH, chart_spec, comparison_charts
 from hpn.report.format import MISSING, bound_text, clean, count, decimal, metric_text, plural, quantity, spread
 from hpn.report.results import (
-    Group,
     Run,
+    RunGroup,
     best_value,
     find_results,
     group_runs,
@@ -59,8 +59,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of a table: its text, what it is sorted by, and smaller lines below."""
+class TableCell:
+    """A cell of a table: its text, the value it is sorted by, and smaller lines below."""
 
     text: str
     value: float | str | None = None
@@ -75,16 +75,16 @@ class Cell:
 class Body:
     """Rows of a table, under a title of their own if they have one."""
 
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     title: str = ""
     sub: str = ""
 
 
 @dataclass(frozen=True)
-class Grid:
+class Table:
     """A table: heads and rows."""
 
-    heads: Sequence[Cell]
+    heads: Sequence[TableCell]
     bodies: Sequence[Body]
 
 
@@ -95,8 +95,7 @@ def write_report(
 
     Args:
         runs: Folders of runs, comparisons and tuning, or their JSON files; one named twice counts once.
-        out: The file to write. It is replaced at once, so an earlier report stays whole if writing
-            fails.
+        out: The file to write. An earlier report is replaced in one step and stays intact if writing fails.
         on_skip: Receives one line about each folder without a result; by default it is logged.
 
     Returns:
@@ -134,11 +133,12 @@ def write_page(render: Callable[[], str], out: Path) -> Path:
 
 def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> str:
     """Build the page of runs and comparisons."""
-    groups, ids = group_runs(runs), (f"chart-{number}" for number in itertools.count(1))
-    modes = " ".join(f"{name.capitalize()}: {said}." for name, said in EVALUATIONS.items())
-    edges = " ".join(f"{name.capitalize()}: {said}." for name, said in EDGES.items())
+    groups, ids, numbers = group_runs(runs), _chart_ids(), itertools.count(1)
+    modes, edges = (
+        " ".join(f"{name.capitalize()}: {meaning}." for name, meaning in words.items())
+        for words in (EVALUATIONS, EDGES)
+    )
     is_bold = any(len(group.runs) > 1 for group in groups)
-    numbers = itertools.count(1)
     shown = [_group_data(group, ids, [f"run-{next(numbers)}" for _ in group.runs]) for group in groups]
     return render_template(
         "report.html.j2",
@@ -150,21 +150,24 @@ def render_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = ()) -> 
         comparisons=[_comparison_data(comparison) for comparison in comparisons],
         groups=shown,
         explorers=[explorer_data(run.exploration, n) for n, run in enumerate(runs, 1) if run.exploration],
-        terms=[*terms(runs), ("Evaluation", f"How the test asks. {modes}"), ("Edges", edges)],
+        terms=[*terms(runs), ("Evaluation", f"What is known about a test node. {modes}"), ("Edges", edges)],
     )
+
+
+def _chart_ids() -> Iterator[str]:
+    return (f"chart-{number}" for number in itertools.count(1))
 
 
 def comparison_page(comparison: Comparison) -> str:
     """Build the page of what :func:`hpn.compare` gives."""
     rows = comparison.rows
-    methods = plural(len({row.method for row in rows}), "method")
-    ids = (f"chart-{number}" for number in itertools.count(1))
+    methods, ids = plural(len({row.method for row in rows}), "method"), _chart_ids()
     return render_template(
         "comparison.html.j2",
         over="hpn comparison",
         title=f"Methods compared on {comparison.dataset}",
-        lead=f"{plural(len(rows), 'cell')} of {methods}, {plural(len(comparison.seeds), 'seed')} each: what "
-        "each learned, what it kept, and what it cost.",
+        lead=f"{plural(len(rows), 'cell')} of {methods}, {plural(len(comparison.seeds), 'seed')} each: "
+        "accuracy, retention and cost.",
         explanation=explanation(comparison),
         comparison=_comparison_data(comparison),
         pictures=[_picture(chart, next(ids)) for chart in comparison_charts(comparison)],
@@ -180,13 +183,13 @@ def explorer_page(exploration: Exploration, title: str) -> str:
 
 
 def explorer_data(exploration: Exploration, number: int = 1) -> dict[str, Any]:
-    """What the template of the explorer needs; ``number`` tells several on a page apart."""
+    """The values of the explorer's template; ``number`` distinguishes several on a page."""
     caption = describe_exploration(exploration)
     return {"id": f"explorer-{number}", "data": exploration.to_json(), "caption": caption}
 
 
 def render_template(name: str, **content: Any) -> str:
-    """Fill a template; what every page has is added: policy, style and scripts, all in the one file."""
+    """Fill a template, and add what every page has: policy, style and scripts."""
     has_explorer = bool(content.get("explorers"))
     style = _asset("page.css") + (_asset("explorer.css") if has_explorer else "")
     scripts = ["" if name == "explorer.html.j2" else _asset("vega.js"), _asset("page.js")]
@@ -239,7 +242,7 @@ def _digest(text: str) -> str:
 
 
 def _picture(chart: alt.TopLevelMixin, number: str) -> dict[str, Any]:
-    """A chart on a page: its caption, and the specification without what the page shows itself."""
+    """A chart on a page: its caption, and its specification without title and legend, which the page shows."""
     spec = chart_spec(chart)
     title = spec.pop("title")
     is_wide = isinstance(spec.get("width"), (int, float)) and spec["width"] > WIDTH
@@ -252,19 +255,15 @@ def _picture(chart: alt.TopLevelMixin, number: str) -> dict[str, Any]:
 
 
 def _drop_run_legends(spec: Any) -> None:
-    """Runs are named once for all charts, by the key above them."""
-    if isinstance(spec, dict):
-        if spec.get("field") == "run" and "legend" in spec:
-            spec["legend"] = None
-        for part in spec.values():
-            _drop_run_legends(part)
-    elif isinstance(spec, list):
-        for part in spec:
-            _drop_run_legends(part)
+    """Remove the legends of runs, which the page shows once above all charts."""
+    if isinstance(spec, dict) and spec.get("field") == "run" and "legend" in spec:
+        spec["legend"] = None
+    for part in spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ():
+        _drop_run_legends(part)
 
 
-def _group_data(group: Group, ids: Iterator[str], run_ids: Sequence[str]) -> dict[str, Any]:
-    def pictures(scope: str, of: Group) -> list[dict[str, Any]]:
+def _group_data(group: RunGroup, ids: Iterator[str], run_ids: Sequence[str]) -> dict[str, Any]:
+    def pictures(scope: str, of: RunGroup) -> list[dict[str, Any]]:
         figures = [figure for figure in FIGURES.values() if figure.scope == scope]
         return [_picture(chart, next(ids)) for figure in figures for chart in figure.draw(of)]
 
@@ -305,35 +304,29 @@ def _run_data(result: RunResult) -> dict[str, Any]:
     }
 
 
-def _steps(result: RunResult) -> Grid:
+def _steps(result: RunResult) -> Table:
     matrix, rows = result.mean_matrix(), []
     for j in range(len(matrix)):
         learned, last = matrix[j][j], matrix[-1][j]
         change = last.mean - learned.mean if learned and last else None
         rows.append(
             [
-                Cell(str(j + 1), j + 1),
-                Cell(step_text(result, j), css="text"),
-                Cell(spread(learned), learned.mean if learned else ""),
-                Cell(spread(last), last.mean if last else ""),
-                Cell(decimal(change, signed=True), "" if change is None else change),
+                TableCell(str(j + 1), j + 1),
+                TableCell(step_text(result, j), css="text"),
+                TableCell(spread(learned), learned.mean if learned else ""),
+                TableCell(spread(last), last.mean if last else ""),
+                TableCell(decimal(change, signed=True), "" if change is None else change),
             ]
         )
-    return Grid([Cell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
+    return Table([TableCell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
 
 
-def _summary(groups: Sequence[Group]) -> Grid:
+def _summary(groups: Sequence[RunGroup]) -> Table:
     """One row per run; seconds are per seed, as in the charts."""
     metrics = shown_metrics(result for group in groups for result in group.results)
-    heads = [Cell("Run"), *(Cell(metric.label, sub=metric.unit) for metric in metrics)]
-    costs = {
-        "Parameters": "",
-        "Prototypes": "of at most",
-        "Fit": "s per seed",
-        "Predict": "s per seed",
-        "Memory": "peak, MB",
-    }
-    heads += [Cell(text, sub=sub) for text, sub in costs.items()]
+    heads = [TableCell("Run"), *(TableCell(metric.label, sub=metric.unit) for metric in metrics)]
+    costs = {"Parameters": "", "Prototypes": "of at most", "Fit": "s per seed", "Predict": "s per seed"}
+    heads += [TableCell(text, sub=sub) for text, sub in {**costs, "Memory": "peak, MB"}.items()]
     numbers = itertools.count(1)
     bodies = []
     for group in groups:
@@ -344,45 +337,45 @@ def _summary(groups: Sequence[Group]) -> Grid:
         ]
         result = group.results[0]
         bodies.append(Body(rows, result.dataset, " · ".join(setting(result))))
-    return Grid(heads, bodies)
+    return Table(heads, bodies)
 
 
 def _summary_row(
     result: RunResult, label: str, href: str, metrics: Iterable[Metric], best: dict[str, float | None]
-) -> list[Cell]:
-    cells = [Cell(label, label, sub=[plural(len(result.seeds), "seed")], href=href)]
+) -> list[TableCell]:
+    cells = [TableCell(label, label, sub=[plural(len(result.seeds), "seed")], href=href)]
     for metric in metrics:
         value = metric_of(result, metric)
         is_best = value is not None and value.mean == best[metric.name]
-        cells.append(Cell(metric_text(metric, value), value.mean if value else "", is_best=is_best))
+        cells.append(TableCell(metric_text(metric, value), value.mean if value else "", is_best=is_best))
     limit = [] if result.parameter_bound is None else [f"≤ {bound_text(result.parameter_bound)}"]
-    cells.append(Cell(count(result.parameters), result.parameters or "", limit))
+    cells.append(TableCell(count(result.parameters), result.parameters or "", limit))
     bounds = result.bounds or {}
     levels = [
         f"{level} {count(num)}" + (f" / {bound_text(bounds[level])}" if level in bounds else "")
         for level, num in (result.prototypes or {}).items()
     ]
     total = sum((result.prototypes or {}).values())
-    cells.append(Cell("" if levels else MISSING, total or "", levels, css="num proto"))
+    cells.append(TableCell("" if levels else MISSING, total or "", levels, css="num proto"))
     seconds = result.seconds_per_seed()
     amounts = [*((seconds.fit, seconds.predict) if seconds else (None, None)), result.peak_rss_mb]
-    return [*cells, *(Cell(quantity(amount), "" if amount is None else amount) for amount in amounts)]
+    return [*cells, *(TableCell(quantity(amount), "" if amount is None else amount) for amount in amounts)]
 
 
 def _comparison_data(comparison: Comparison) -> dict[str, Any]:
     columns = table_columns(comparison)
     rows = []
     for number, row in enumerate(comparison.rows):
-        cells = [Cell(row_label(row), row_label(row))]
+        cells = [TableCell(row_label(row), row_label(row))]
         if row.error:
-            cells.append(Cell(f"failed: {row.error}", "", css="text", span=len(columns)))
+            cells.append(TableCell(f"failed: {row.error}", "", css="text", span=len(columns)))
         else:
-            cells += [Cell(c.cell(row), c.number(row), is_best=number in c.best) for c in columns]
+            cells += [TableCell(c.cell(row), c.number(row), is_best=number in c.best) for c in columns]
         rows.append(cells)
-    heads = [Cell("Method"), *(Cell(column.head, sub=column.unit) for column in columns)]
+    heads = [TableCell("Method"), *(TableCell(column.head, sub=column.unit) for column in columns)]
     return {
         "dataset": comparison.dataset,
         "setting": setting(comparison),
-        "table": Grid(heads, [Body(rows)]),
+        "table": Table(heads, [Body(rows)]),
         "notes": [*table_notes(comparison), PARAMETERS_REMARK],
     }

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpn.errors import DataError
 from hpn.experiment.compare.result import FILE_NAME, Comparison, load_comparison
 from hpn.experiment.run.folder import CONFIG, EXPLORER, RESULT, VIEWS
 from hpn.experiment.run.result import RunResult, View, Views, load_result, parse_result, read_object
 from hpn.metrics import METRICS, Metric, Summary, summarize
-from hpn.report.variants import variant_names
+from hpn.report.format import MISSING, is_number, plain
 
 if TYPE_CHECKING:
     from hpn.experiment.exploration import Exploration
+
+MAX_NAMED = 3  # most hyper-parameters in the name of a run
+Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Run:
 
 @dataclass
 class Found:
-    """What there is to report on, by the file that it was read from."""
+    """Runs and comparisons to report on, by the file that they were read from."""
 
     runs: dict[Path, Run] = field(default_factory=dict)
     comparisons: dict[Path, Comparison] = field(default_factory=dict)
@@ -49,22 +53,16 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Comparable runs with their names.
-
-    Args:
-        runs: The runs.
-        labels: Their names.
-        domain: All names on the page, by which colours are chosen.
-    """
+class RunGroup:
+    """Comparable runs with their names."""
 
     runs: Sequence[Run]
     labels: Sequence[str]
-    domain: Sequence[str]
+    domain: Sequence[str]  # all names on the page, which decide the colours
 
     @classmethod
-    def of(cls, results: Sequence[RunResult], labels: Sequence[str] | None = None) -> Group:
-        """A group that stands alone."""
+    def of(cls, results: Sequence[RunResult], labels: Sequence[str] | None = None) -> RunGroup:
+        """A group of all results on a page."""
         labels = labels or label_results(results)
         return cls([Run(result) for result in results], labels, labels)
 
@@ -73,9 +71,9 @@ class Group:
         """Their results."""
         return [run.result for run in self.runs]
 
-    def single(self, number: int) -> Group:
+    def single(self, number: int) -> RunGroup:
         """One run of the group, in its colour."""
-        return Group([self.runs[number]], [self.labels[number]], self.domain)
+        return RunGroup([self.runs[number]], [self.labels[number]], self.domain)
 
 
 def find_results(paths: Iterable[Path], on_skip: Callable[[str], object]) -> Found:
@@ -121,7 +119,7 @@ def _add_comparison(found: Found, folder: Path, on_skip: Callable[[str], object]
     comparison = load_comparison(folder)
     found.comparisons[(folder / FILE_NAME).resolve()] = comparison
     for row in comparison.rows:
-        # Paths of runs are relative to where the comparison was made: usually they are its neighbours.
+        # Paths of runs are relative to where the comparison was made; usually the runs are next to it.
         places = [Path(row.run), folder.parent / PurePath(row.run).name]
         run = next((place for place in places if (place / RESULT).is_file()), None)
         if run is not None:
@@ -160,7 +158,7 @@ def load_run(path: Path) -> Run:
     return Run(result, views, parse_result(Exploration, read_object(explored), explored))
 
 
-def group_runs(runs: Iterable[Run]) -> list[Group]:
+def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
     """Split runs into groups that may share a chart, in the order they first appear.
 
     Runs are comparable when data set, stream, scenario, evaluation, edges and steps agree.
@@ -172,7 +170,7 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
         groups.setdefault((*(getattr(run.result, name) for name in names), steps), []).append(run)
     labels = [label_results([run.result for run in members]) for members in groups.values()]
     domain = list(dict.fromkeys(itertools.chain(*labels)))
-    return [Group(members, names, domain) for members, names in zip(groups.values(), labels, strict=True)]
+    return [RunGroup(members, names, domain) for members, names in zip(groups.values(), labels, strict=True)]
 
 
 def metric_of(result: RunResult, metric: Metric) -> Summary | None:
@@ -220,12 +218,7 @@ def label_results(results: Sequence[RunResult]) -> list[str]:
 
 
 def method_name(method: str, backbone: str | None) -> str:
-    """Method and backbone.
-
-    Example:
-        >>> method_name("ewc", "gat"), method_name("hpn", None)
-        ('ewc · gat', 'hpn')
-    """
+    """Method and backbone: ``ewc · gat``."""
     return f"{method} · {backbone}" if backbone else method
 
 
@@ -238,6 +231,36 @@ def _variants(results: Sequence[RunResult], bases: Sequence[str]) -> list[str]:
         for i, name in zip(members, names, strict=True):
             variants[i] = name
     return variants
+
+
+def differing(settings: Sequence[Params]) -> list[str]:
+    """Names of the hyper-parameters that are not the same in all settings."""
+    names = dict.fromkeys(name for params in settings for name in params)
+    return [name for name in names if len({_token(params.get(name)) for params in settings}) > 1]
+
+
+def variant_names(settings: Sequence[Params]) -> list[str]:
+    """Name each setting by what differs (``lr 0.1``); empty where nothing differs, or too much."""
+    names = differing(settings)
+    if len(names) > MAX_NAMED:
+        names = []
+    return [", ".join(f"{name} {_setting_text(params.get(name))}" for name in names) for params in settings]
+
+
+def setting_key(params: Params, *, without: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """A key that is equal for settings that agree in all hyper-parameters but some."""
+    return tuple(sorted((name, _token(value)) for name, value in params.items() if name not in without))
+
+
+def _token(value: object) -> str:
+    """Text that is equal for equal values: 1 is 1.0, but not true."""
+    return repr(float(value)) if is_number(value) else json.dumps(value, sort_keys=True, default=str)
+
+
+def _setting_text(value: object) -> str:
+    if value is None:
+        return MISSING
+    return plain(value) if is_number(value) else str(value)
 
 
 def step_noun(result: RunResult | Comparison) -> str:

@@ -8,29 +8,22 @@ from dataclasses import dataclass
 
 from hpn.experiment.run.result import RunResult
 from hpn.report.format import is_number
-from hpn.report.results import method_name
-from hpn.report.variants import differing, setting_key, variant_names
+from hpn.report.results import differing, method_name, setting_key, variant_names
 
 _MIN_POINTS = 3
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs of a method over one hyper-parameter, or over two.
+    """Runs of a method over one hyper-parameter, or over two."""
 
-    Args:
-        method: Method and backbone.
-        names: The hyper-parameters.
-        lines: Runs that agree in all others, each with what tells them from the other lines.
-    """
-
-    method: str
-    names: tuple[str, ...]
-    lines: list[tuple[str, list[RunResult]]]
+    method: str  # with its backbone
+    names: tuple[str, ...]  # of the hyper-parameters
+    lines: list[tuple[str, list[RunResult]]]  # runs that agree in all others, each with a name
 
 
 def find_studies(results: Sequence[RunResult]) -> list[Study]:
-    """Find the runs that tell what one or two hyper-parameters do; those of two before those of one."""
+    """Find the runs that show the effect of one or two hyper-parameters; those of two come first."""
     methods: dict[str, list[RunResult]] = {}
     for result in results:
         methods.setdefault(method_name(result.method, result.backbone), []).append(result)

@@ -1,6 +1,6 @@
 """The look of charts: colours, markers and dashes, and the Vega configuration of a light and a dark page.
 
-Runs are told apart by the colours of Okabe and Ito (2008), which people with any colour vision can separate,
+Runs have the colours of Okabe and Ito (2008), which people with any colour vision can distinguish,
 and never by colour alone: marker and dash change too. Accuracies use one blue of steadily changing lightness.
 """
 
@@ -33,7 +33,7 @@ class Theme:
         muted: Axes, labels and captions.
         grid: Lines in the background.
         series: One colour per run.
-        ramp: From 0 to 100 per cent.
+        ramp: From 0 to 100 percent.
         on_ramp: Text on the lower and on the upper half of the ramp.
     """
 

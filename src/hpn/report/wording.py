@@ -14,12 +14,12 @@ from hpn.report.results import Run, shown_metrics, step_noun
 if TYPE_CHECKING:
     from hpn.experiment.exploration import Exploration
 
-UNITS = {"%": "per cent"}
+UNITS = {"%": "percent"}
 SCENARIOS = {"task": "task-incremental", "class": "class-incremental"}
 
 EVALUATIONS = {
-    "oracle": "the task of a test node is given, and the answer is one of that task’s classes",
-    "global": "a test node comes alone, and the answer is one of all classes seen so far",
+    "oracle": "the task of a test node is given, and the prediction is one of that task’s classes",
+    "global": "a test node comes alone, and the prediction is one of all classes seen so far",
     "grouped": "a task’s test nodes arrive together, and the task is inferred for the whole set",
 }
 
@@ -29,7 +29,7 @@ EDGES = {
 }
 
 WITHIN_GIVES_AWAY = (
-    "Edges within a task give the task away: a node is connected to nodes of its own task only. "
+    "Edges within a task reveal the task: a node is connected to nodes of its own task only. "
     "Without a task, compare with --edges seen."
 )
 
@@ -56,14 +56,14 @@ BOUND_TERM = (
 VIEWS_TERM = (
     "t-SNE",
     "A picture in which nodes that a learner represents alike lie close together; distances between "
-    "groups, their sizes and directions mean nothing. The silhouette (how far classes are apart, −1 to 1) "
+    "groups, their sizes and directions mean nothing. The silhouette (how well classes are separated, −1 to 1) "
     "and the share of nodes whose nearest others are mostly of their class are measured in the "
     "representation itself.",
 )
 
 
 def metric_terms(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
-    """What metrics mean, and which way they are better."""
+    """What metrics mean, and in which direction they are better."""
     return [
         (
             metric.label,
@@ -76,7 +76,7 @@ def metric_terms(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
 
 
 def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """What has to be explained below these runs."""
+    """The terms to explain below these runs."""
     results = [run.result for run in runs]
     found = [*metric_terms(shown_metrics(results)), *TERMS]
     if any(result.growth for result in results):
@@ -100,7 +100,7 @@ def setting(result: RunResult | Comparison) -> list[str]:
 
 
 def explanation(result: RunResult | Comparison) -> str:
-    """State how the evaluation asked and which edges it used."""
+    """State how test nodes are evaluated and which edges are used."""
     known = [
         (result.evaluate.capitalize(), EVALUATIONS.get(result.evaluate)),
         (f"Edges {result.edges}", EDGES.get(result.edges)),
@@ -126,19 +126,19 @@ def headline(results: Sequence[RunResult | Comparison]) -> str:
 def lead(num_runs: int, num_groups: int) -> str:
     """Sentence below the title."""
     if num_runs == 1:
-        return "One run: what it learned, what it kept, and what it cost."
-    text = f"{num_runs} runs: what each learned, what it kept, and what it cost."
+        return "One run: accuracy, retention and cost."
+    text = f"{num_runs} runs: accuracy, retention and cost."
     if num_groups > 1:
-        text += f" They fall into {num_groups} settings; only runs of one setting share a chart."
+        text += f" They have {num_groups} settings; only runs of one setting share a chart."
     return text
 
 
 def describe_exploration(exploration: Exploration) -> str:
-    """What is on the map, in a few sentences."""
+    """The caption of the map."""
     shown, total = len(exploration.x), exploration.num_nodes
     nodes = f"{shown:,} nodes" if shown == total else f"{shown:,} of {total:,} nodes, chosen by hash of their id"
     how = {"pca": "the first two principal components", "tsne": "t-SNE"}[exploration.drawing]
-    given = " Answers are those with the task given; the map is made without it." * exploration.is_task_given
+    given = " Predictions are made with the task given, the map without it." * exploration.is_task_given
     founded = {
         "recorded": "The step that founded a prototype was recorded when it was learned.",
         "derived": "The step of a prototype is the earliest one whose nodes on the map are matched to it.",
@@ -146,5 +146,5 @@ def describe_exploration(exploration: Exploration) -> str:
     }[exploration.founding]
     return (
         f"{exploration.name}: {nodes}, placed by {how} of the prototypes they are matched to.{given} "
-        f"A prototype serves a node if a bank matches it for the answer or the runner-up. {founded}"
+        f"A prototype serves a node if a bank matches it for the predicted class or the runner-up. {founded}"
     )

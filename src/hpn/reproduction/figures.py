@@ -15,7 +15,7 @@ from hpn.metrics import METRICS, Summary
 from hpn.report import figures as charts
 from hpn.report.figures import Interval
 from hpn.report.format import bound_text, count, decimal, spread
-from hpn.report.results import Group
+from hpn.report.results import RunGroup
 from hpn.report.studies import Study
 from hpn.reproduction.content import CaseResult, Section
 from hpn.reproduction.verdicts import published
@@ -65,7 +65,7 @@ def matrix(section: Section, case: CaseResult) -> PageFigure:
 
 def dynamics(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """ARS after each task, one line per case."""
-    group = Group.of([section.result(c) for c in section.measured], [c.name for c in section.measured])
+    group = RunGroup.of([section.result(c) for c in section.measured], [c.name for c in section.measured])
     title = f"ARS after each task on {section.dataset}"
     for chart in charts.metric_curve(group, METRICS["ars"], title=title) if group.runs else ():
         curves = [result.curve(METRICS["ars"]) for result in group.results]

@@ -199,7 +199,7 @@ class SectionView:
 
 
 def matrices_blocks(view: SectionView) -> Iterator[Block]:
-    """Accuracy on each task after each task, the paper's beside ours, and a figure, per case."""
+    """Accuracy on each task after each task, the paper's next to ours, and a figure, per case."""
     for case in view.section.cases:
         if case.error:
             yield Block(heading=_safe(case.name), text=failure(case))

@@ -1,4 +1,4 @@
-"""How far the nodes of two tasks are apart (a quantity of the paper's Theorem 2)."""
+"""The distance between the nodes of two tasks (a quantity of the paper's Theorem 2)."""
 
 from __future__ import annotations
 

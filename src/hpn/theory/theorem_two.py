@@ -98,7 +98,7 @@ class TheoremTwo:
 
     @property
     def has_full_rank(self) -> bool:
-        """Whether the columns of W are independent, to the precision that float64 can tell."""
+        """Whether the columns of W are independent, to the precision of float64."""
         return self.can_have_full_rank and self.eigenvalue > 0
 
     @property

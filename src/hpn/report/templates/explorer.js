@@ -155,7 +155,7 @@ async function explore(root) {
 
   function describe(node) {
     const verdict = keyNames.verdict[data.verdict[node]];
-    return `answer ${className(data.answer[node])}${verdict ? ` (${verdict})` : ""}`;
+    return `predicted ${className(data.answer[node])}${verdict ? ` (${verdict})` : ""}`;
   }
 
   function hover(node) {
@@ -193,7 +193,7 @@ async function explore(root) {
     if (node < 0) return draw();
     const hasNext = data.runner_up[node] >= 0, verdict = keyNames.verdict[data.verdict[node]];
     const facts = [["Class", className(data.label[node])]];
-    facts.push(["Answer", `${className(data.answer[node])}, ${data.probability[node]} %${verdict ? `: ${verdict}` : ""}`]);
+    facts.push(["Prediction", `${className(data.answer[node])}, ${data.probability[node]} %${verdict ? `: ${verdict}` : ""}`]);
     if (hasNext) facts.push(["Runner-up", `${className(data.runner_up[node])}, ${data.probability[n + node]} %`]);
     if (data.steps.length) facts.push(["Step", data.step[node] < 0 ? "not learned" : keyNames.step[data.step[node]]]);
     const membership = at(data.class_level, 0, 0, node);
@@ -203,7 +203,7 @@ async function explore(root) {
       const position = at(data.atomic, bank, which, node);
       return [matchButton(position), make("small", says(angleOf(position)))];
     };
-    const head = ["", "weight", "answer", ...(hasNext ? ["runner-up"] : [])];
+    const head = ["", "weight", "prediction", ...(hasNext ? ["runner-up"] : [])];
     const rows = banksOf(node).map(({ weight, bank }) => [data.banks[bank], `${Math.round(100 * weight)}\u00a0%`, match(bank, 0), ...(hasNext ? [match(bank, 1)] : [])]);
     const parts = [make("h3", names[node]), make("dl", facts.flatMap(([term, text]) => [make("dt", term), make("dd", text)]))];
     parts.push(make("h4", "Atomic prototypes by bank"), table(head, rows));
@@ -372,7 +372,7 @@ async function explore(root) {
   }
 
   const known = data.verdict.filter((verdict) => verdict >= 0).length, right = data.verdict.filter((verdict) => verdict === 0).length;
-  get(".ex-state").textContent = count(n, "node") + (known ? `; ${right.toLocaleString("en")} of ${known.toLocaleString("en")} with a known class answered right` : "");
+  get(".ex-state").textContent = count(n, "node") + (known ? `; ${right.toLocaleString("en")} of ${known.toLocaleString("en")} with a known class predicted right` : "");
   if (!data.steps.length) select.querySelector('[value="step"]').remove();
   if (!known) select.value = "answer";
   buildCodebook();
