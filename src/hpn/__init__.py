@@ -23,7 +23,7 @@ _HOMES = {
     "find_leaks": "hpn.experiment.leaks",
     "load_dataset": "hpn.datasets",
     "load_graph": "hpn.datasets",
-    "load_learner": "hpn.experiment.run.saved",
+    "load_learner": "hpn.experiment.run.seed",
     "reproduce": "hpn.reproduction",
     "run": "hpn.experiment.run.runner",
     "study_retention": "hpn.experiment.retention",
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hpn.experiment.leaks import find_leaks
     from hpn.experiment.retention import study_retention
     from hpn.experiment.run.runner import run
-    from hpn.experiment.run.saved import load_learner
+    from hpn.experiment.run.seed import load_learner
     from hpn.experiment.track import track_run
     from hpn.experiment.tune.tuning import tune
     from hpn.learners import LEARNERS, Learner

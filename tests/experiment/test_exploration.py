@@ -16,7 +16,7 @@ from hpn.errors import ConfigError
 from hpn.experiment import exploration as module
 from hpn.experiment.exploration import Exploration, choose_nodes, pack, project, unpack
 from hpn.experiment.run.runner import run
-from hpn.experiment.run.saved import load_learner
+from hpn.experiment.run.seed import load_learner
 from hpn.model.core import ClassifierCore
 from hpn.streams import GraphView, TaskStream
 

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from hpn.experiment.published import (
-    Cell,
+    PublishedResult,
     Spread,
     Table,
     _tables,
@@ -40,7 +40,7 @@ ROWS = [*((method, backbone) for method in BASELINES for backbone in BACKBONES),
     ],
 )
 def test_cells_as_printed(dataset: str, method: str, backbone: str | None, am: Any, fm: Any) -> None:
-    expected = Cell(am=Spread(*am), fm=None if fm is None else Spread(*fm))
+    expected = PublishedResult(am=Spread(*am), fm=None if fm is None else Spread(*fm))
     assert published_cell(dataset, method, backbone) == expected
 
 
@@ -89,7 +89,7 @@ def test_parameters_as_printed_and_consistent() -> None:
     ],
 )
 def test_ablations_as_printed(ablation: Any, dataset: str, conf: str, am: Any, fm: Any) -> None:
-    assert published_ablation(ablation, dataset, conf) == Cell(am=Spread(*am), fm=Spread(*fm))
+    assert published_ablation(ablation, dataset, conf) == PublishedResult(am=Spread(*am), fm=Spread(*fm))
 
 
 @pytest.mark.parametrize("dataset", ["cora", "ogbn-arxiv"])

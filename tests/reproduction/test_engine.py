@@ -312,7 +312,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, grap
         [EXPERIMENTS[LOSSES]], datasets=[str(graph_file)], seeds=[0], runs=tmp_path / "runs", data_root=None
     )
     busy = made_plan.cells[0]
-    with open_run_folder(busy.folder, busy.config):
+    with open_run_folder(busy.folder, busy.config.to_json()):
         done = quick(tmp_path, LOSSES, graph_file)
     assert made["failed"] == []
     ((name, folder, error),) = [tuple(failed.values()) for failed in done["failed"]]

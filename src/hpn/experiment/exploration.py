@@ -26,12 +26,12 @@ from hpn.learners.hpn.task_extractor import TaskExtractor
 from hpn.streams import GraphView, Stream
 from hpn.streams.views import Evaluate, hash_nodes
 
+# On one map; of more, those with the smallest hashes of their ids are shown.
 MOST_NODES = 20_000
-"""On one map; of more, those with the smallest hashes of their ids are shown."""
+# Neighbours of a node that are highlighted.
 MOST_NEIGHBORS = 12
-"""Neighbours of a node that are highlighted."""
+# Nodes that t-SNE is for.
 MOST_DRAWN = 3_000
-"""Nodes that t-SNE is for."""
 TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 GRID = 2**16 - 1
 
@@ -40,12 +40,7 @@ Founding = Literal["recorded", "derived", "unknown"]
 
 
 def pack(array: np.ndarray) -> dict[str, Any]:
-    """An array of whole numbers as JSON.
-
-    Example:
-        >>> unpack(pack(np.array([[1, -2]], dtype=np.int8))).tolist()
-        [[1, -2]]
-    """
+    """An array of whole numbers as JSON."""
     stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     data = base64.b64encode(zlib.compress(stored.tobytes(), 9)).decode()
     return {"type": array.dtype.name, "shape": list(array.shape), "data": data}
@@ -69,60 +64,21 @@ def unpack(content: Any) -> np.ndarray:
         raise ValueError(f"not a packed array ({error})") from None
 
 
-Packed = Annotated[np.ndarray, PlainValidator(unpack), PlainSerializer(pack)]
+PackedArray = Annotated[np.ndarray, PlainValidator(unpack), PlainSerializer(pack)]
 
 
 class Prototype(Part):
-    """An atomic prototype in use.
+    """An atomic prototype in use."""
 
-    Args:
-        position: Its place on the lattice; 0 is neutral, positive speaks for a class.
-        angle: In degrees; 0 is neutral.
-        nodes: Nodes on the map that a bank matches to it, for the answer or for the runner-up.
-        classes: Classes for which it is matched.
-        founded: The step that founded it, if it is known.
-    """
-
-    position: int
-    angle: float
-    nodes: int
-    classes: int
-    founded: int | None
+    position: int  # on the lattice; 0 is neutral, positive is evidence for a class
+    angle: float  # in degrees; 0 is neutral
+    nodes: int  # nodes on the map that a bank matches to it, for the prediction or for the runner-up
+    classes: int  # classes for which it is matched
+    founded: int | None  # the founding step, if it is known
 
 
 class Exploration(Part):
-    """All that the explorer shows. P is 2: the answer, then the runner-up.
-
-    Args:
-        name: Of the data.
-        is_task_given: Whether answers come from the classes of the node's own task.
-        num_nodes: Nodes there are, of which those on the map are a sample.
-        drawing: How the map is drawn.
-        classes: Names of the classes.
-        steps: Names of the steps.
-        banks: What each bank looks at.
-        slots: What each slot looks at; none where slots are the same as banks.
-        weights: Share of each bank in all weights, for each group of nodes; 0 where it is not used.
-        bounds: The most prototypes of each level there can ever be.
-        prototypes: The atomic prototypes in use.
-        founding: Whether steps that founded prototypes were recorded, or are those of the first nodes.
-        most_neighbors: Neighbours of a node that are listed.
-        names: Names of the nodes: JSON in UTF-8.
-        group: Row of ``weights`` that holds for a node.
-        x: Place on the map.
-        y: Place on the map.
-        label: Class, -1 if unknown.
-        answer: Predicted class.
-        runner_up: Second likeliest class, -1 if there is none.
-        probability: Per cent of both.
-        step: Step in which a node arrived, -1 if unknown.
-        atomic: Positions of atomic prototypes.
-        node: Positions of node-level prototypes.
-        class_level: Positions of class-level prototypes.
-        evidence: Hundredths of evidence by slot.
-        degree: Neighbours in the graph.
-        indptr: Where the neighbours of each node begin in ``indices``.
-        indices: Neighbours that are on the map.
+    """The data of the explorer. P is 2: the prediction, then the runner-up.
 
     Shapes:
         - ``group``, ``x``, ``y``, ``label``, ``answer``, ``runner_up``, ``step``, ``degree``: ``[n]``
@@ -133,35 +89,35 @@ class Exploration(Part):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     schema_: Literal[1] = Field(1, alias="schema")
-    name: str
-    is_task_given: bool
-    num_nodes: int
+    name: str  # of the data
+    is_task_given: bool  # whether predictions are among the classes of the node's own task
+    num_nodes: int  # all nodes, of which those on the map are a sample
     drawing: Drawing
-    classes: list[str]
-    steps: list[str]
-    banks: list[str]
-    slots: list[str]
-    weights: list[list[float]]
-    bounds: dict[str, int]
+    classes: list[str]  # names
+    steps: list[str]  # names
+    banks: list[str]  # the input of each bank
+    slots: list[str]  # the input of each slot; empty if slots are the same as banks
+    weights: list[list[float]]  # share of each bank in all weights, per group of nodes; 0 if it is not used
+    bounds: dict[str, int]  # the most prototypes of each level there can ever be
     prototypes: list[Prototype]
-    founding: Founding
-    most_neighbors: int
-    names: Packed
-    group: Packed
-    x: Packed
-    y: Packed
-    label: Packed
-    answer: Packed
-    runner_up: Packed
-    probability: Packed
-    step: Packed
-    atomic: Packed
-    node: Packed
-    class_level: Packed
-    evidence: Packed
-    degree: Packed
-    indptr: Packed
-    indices: Packed
+    founding: Founding  # whether founding steps were recorded, or are those of the first nodes
+    most_neighbors: int  # neighbours of a node that are listed
+    names: PackedArray  # of the nodes: JSON in UTF-8
+    group: PackedArray  # row of ``weights`` that holds for a node
+    x: PackedArray
+    y: PackedArray
+    label: PackedArray  # class, -1 if unknown
+    answer: PackedArray  # predicted class
+    runner_up: PackedArray  # second likeliest class, -1 if there is none
+    probability: PackedArray  # of both, as percentages
+    step: PackedArray  # step in which a node arrived, -1 if unknown
+    atomic: PackedArray  # positions of prototypes of this level, and of the next two
+    node: PackedArray
+    class_level: PackedArray
+    evidence: PackedArray  # by slot, in hundredths
+    degree: PackedArray  # neighbours in the graph
+    indptr: PackedArray  # where the neighbours of each node begin in ``indices``
+    indices: PackedArray  # neighbours that are on the map
 
     @model_validator(mode="after")
     def _check(self) -> Exploration:
@@ -182,49 +138,36 @@ class Exploration(Part):
         """Names of the nodes."""
         return list(json.loads(self.names.tobytes()))
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return self.model_dump(mode="json", by_alias=True)
 
-
-class Group(NamedTuple):
-    """Nodes whose accounts have the same banks: their places among those shown, and the accounts."""
+class AccountGroup(NamedTuple):
+    """Nodes whose accounts have the same banks: their rows among the shown nodes, and the accounts."""
 
     rows: np.ndarray
     accounts: Accounts
 
 
 class Shown(NamedTuple):
-    """The nodes on the map.
+    """The nodes on the map."""
 
-    Args:
-        view: A graph with all of them.
-        nodes: Nodes of it ``[n]``.
-        names: What they are called.
-        labels: Their class numbers, -1 if unknown ``[n]``.
-        steps: The step of each, -1 if unknown ``[n]``.
-        num_nodes: How many there are with those not shown.
-    """
-
-    view: GraphView
-    nodes: np.ndarray
+    view: GraphView  # a graph with all of them
+    nodes: np.ndarray  # nodes of it [n]
     names: Sequence[Any]
-    labels: np.ndarray
-    steps: np.ndarray
-    num_nodes: int
+    labels: np.ndarray  # class numbers, -1 if unknown [n]
+    steps: np.ndarray  # the step of each, -1 if unknown [n]
+    num_nodes: int  # with those that are not shown
 
 
 def choose_nodes(view: GraphView, nodes: np.ndarray, most: int = MOST_NODES) -> np.ndarray:
-    """Places of the nodes to show: all, or those with the smallest hashes, whatever their order."""
+    """Indices of the nodes to show: all, or those with the smallest hashes, independent of their order."""
     order = np.argsort(hash_nodes(view, nodes), kind="stable")[:most]
     return np.sort(order)
 
 
 def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: Evaluate) -> Exploration:
-    """Show the test nodes of all steps after the last one.
+    """The test nodes of all steps after the last one.
 
-    Answers are those of the evaluation: with the task given, the account is that of the task's extractor. The
-    map is that of the network without a task, which places all nodes in one space.
+    Predictions are those of the evaluation: with the task given, the account is that of the task's extractor.
+    The map is that of the network without a task, which places all nodes in one space.
     """
     last = len(stream) - 1
     query, key = stream.query(step=None, after=last, evaluate="global")
@@ -235,12 +178,12 @@ def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: 
     shown = Shown(query.graph, query.nodes.numpy()[at], names, labels, steps, len(query.nodes))
     groups = []
     for step in range(len(stream)) if evaluate == "oracle" else [None]:
-        asked, own = stream.query(step=step, after=last, evaluate="oracle" if step is not None else "global")
+        query, own = stream.query(step=step, after=last, evaluate="oracle" if step is not None else "global")
         place = {node: row for row, node in enumerate(own.node.tolist())}
         rows = np.flatnonzero([number in place for number in numbers.tolist()])
-        nodes = asked.nodes.numpy()[[place[number] for number in numbers[rows].tolist()]]
-        accounts = find_accounts(network, asked.graph, nodes, _always(asked.classes), asked.task)
-        groups.append(Group(rows, accounts))
+        nodes = query.nodes.numpy()[[place[number] for number in numbers[rows].tolist()]]
+        accounts = find_accounts(network, query.graph, nodes, _always(query.classes), query.task)
+        groups.append(AccountGroup(rows, accounts))
     recorded: dict[int, int] = {}
     if evaluate == "oracle":
         for step, part in enumerate(network.tasks.values()):
@@ -264,7 +207,7 @@ def make_exploration(
     name: str,
     network: SolvedNetwork,
     shown: Shown,
-    groups: Sequence[Group],
+    groups: Sequence[AccountGroup],
     class_names: Mapping[int, Any],
     step_names: Sequence[str],
     *,
@@ -273,19 +216,19 @@ def make_exploration(
     drawing: Drawing = "pca",
     seed: int = 0,
 ) -> Exploration:
-    """Put the accounts of all groups into one record.
+    """Combine the accounts of all groups.
 
     Args:
         name: Of the data.
-        network: What answers.
+        network: The network.
         shown: The nodes.
         groups: Their accounts.
         class_names: Names of all classes by class number, in the order to show them in.
         step_names: Names of the steps.
-        is_task_given: Whether answers come from the classes of the node's own task.
-        recorded: The step in which a position was founded, where the network has kept it.
+        is_task_given: Whether predictions are among the classes of the node's own task.
+        recorded: The founding step by position, where the network has kept it.
         drawing: How to draw the map.
-        seed: Starts t-SNE.
+        seed: Of t-SNE.
     """
     n = len(shown.nodes)
     banks = list(dict.fromkeys(bank for group in groups for bank in group.accounts.evidence.banks))
@@ -357,7 +300,7 @@ def make_exploration(
 def _serve(
     atomic: np.ndarray, is_used: np.ndarray, pair: np.ndarray, steps: np.ndarray, recorded: Mapping[int, int]
 ) -> dict[int, dict[str, Any]]:
-    """Nodes and classes that each position serves, and the step that founded it."""
+    """Numbers of nodes and classes that are matched to each position, and its founding step."""
     served = {}
     for position in np.unique(atomic[is_used]).tolist():
         matched = (atomic == position) & is_used
@@ -369,8 +312,10 @@ def _serve(
     return served
 
 
-def _draw(network: SolvedNetwork, shown: Shown, groups: Sequence[Group], drawing: Drawing, seed: int) -> np.ndarray:
-    """Places on the map ``[2, n]``, on a grid with the same unit in both directions."""
+def _draw(
+    network: SolvedNetwork, shown: Shown, groups: Sequence[AccountGroup], drawing: Drawing, seed: int
+) -> np.ndarray:
+    """Coordinates ``[2, n]`` on a grid with the same unit in both directions."""
     if len(groups) == 1:
         represented = network.represent(groups[0].accounts.evidence)
     else:
@@ -400,7 +345,7 @@ def project(x: np.ndarray) -> np.ndarray:
 
 
 def _neighbors(view: GraphView, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours that are shown too, of each node the first few: as pointers and places."""
+    """The first few neighbours of each node that are shown as well: pointers and indices."""
     place = np.full(view.num_nodes, -1)
     place[nodes] = np.arange(len(nodes))
     starts, counts = view.indptr.numpy()[nodes], view.indptr.diff().numpy()[nodes]

@@ -13,59 +13,44 @@ Table = Literal["comparison", "levels", "losses", "matrices", "memory"]
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation over repetitions, in per cent."""
+    """Mean and standard deviation over repetitions, as percentages."""
 
     mean: float
     std: float
 
 
 @dataclass(frozen=True)
-class Cell:
+class PublishedResult:
     """AM and FM of one cell of the paper's table; joint training has no FM."""
 
     am: Spread
     fm: Spread | None
 
 
-def published_cell(dataset: str, method: str, backbone: str | None) -> Cell | None:
-    """What the paper reports; ``None`` where it reports nothing.
+def published_cell(dataset: str, method: str, backbone: str | None) -> PublishedResult | None:
+    """The paper's AM and FM; ``None`` where it reports none.
 
     Args:
         dataset: Name of a data set; never a path.
         method: Name of a learner; the paper's "None" is ``finetune``.
         backbone: Its backbone, if it has one.
-
-    Example:
-        >>> published_cell("cora", "mas", "gat")
-        Cell(am=Spread(mean=84.7, std=0.7), fm=Spread(mean=-5.6, std=2.0))
-        >>> published_cell("digits", "mas", "gat") is None
-        True
     """
     return _cell(_find("cells", dataset, row_name(method, backbone)))
 
 
-def published_ablation(ablation: Literal["levels", "losses"], dataset: str, conf: str) -> Cell | None:
-    """What the paper reports for HPNs without some levels of prototypes, or some terms of the loss.
+def published_ablation(ablation: Literal["levels", "losses"], dataset: str, conf: str) -> PublishedResult | None:
+    """The paper's AM and FM of HPNs without some levels of prototypes, or some terms of the loss.
 
     Args:
         ablation: What was left out.
         dataset: Name of a data set; never a path.
         conf: What was left in: ``A``, ``AN`` or ``ANC``; ``cls`` with or without ``+div`` and ``+dis``.
-
-    Example:
-        >>> published_ablation("losses", "ogbn-arxiv", "cls+div")
-        Cell(am=Spread(mean=82.3, std=1.0), fm=Spread(mean=0.4, std=0.9))
     """
     return _cell(_find(ablation, dataset, conf))
 
 
 def published_matrix(dataset: str, method: str, backbone: str | None) -> list[list[float]] | None:
-    """Accuracies that the paper prints task by task: a single run, row ``i`` after task ``i``.
-
-    Example:
-        >>> published_matrix("cora", "mas", "gat")
-        [[94.12], [90.5, 77.97], [90.05, 70.84, 93.25]]
-    """
+    """Accuracies that the paper prints task by task: a single run, row ``i`` after task ``i``."""
     found: list[list[float]] | None = deepcopy(_find("matrices", dataset, row_name(method, backbone)))
     return found
 
@@ -77,12 +62,7 @@ def published_parameters(method: str, backbone: str | None) -> int | None:
 
 
 def published_memory() -> dict[str, Any]:
-    """The bound on the parameters of HPNs that the paper draws, and their final number.
-
-    Example:
-        >>> published_memory()
-        {'dataset': 'ogbn-products', 'bound': 6163, 'hpn': 4908}
-    """
+    """The bound on the parameters of HPNs that the paper draws, and their final number."""
     return {**_tables()["memory"], "hpn": published_parameters("hpn", None)}
 
 
@@ -96,8 +76,8 @@ def row_name(method: str, backbone: str | None) -> str:
     return f"{method}-{backbone}" if backbone else method
 
 
-def _cell(found: Any) -> Cell | None:
-    return Cell(Spread(**found["am"]), found["fm"] and Spread(**found["fm"])) if found else None
+def _cell(found: Any) -> PublishedResult | None:
+    return PublishedResult(Spread(**found["am"]), found["fm"] and Spread(**found["fm"])) if found else None
 
 
 def _find(*keys: str) -> Any:

@@ -1,4 +1,4 @@
-"""A run that watches what earlier tasks lose: Theorem 2 beside what is measured and what is proved."""
+"""A run that measures how earlier tasks change: Theorem 2 beside what is measured and what is proved."""
 
 from __future__ import annotations
 
@@ -18,22 +18,15 @@ from hpn.theory.retention import RetentionReport, RetentionStudy
 
 @dataclass(frozen=True)
 class RetentionResult:
-    """A run whose earlier tasks were compared with what they were, after each task.
-
-    Args:
-        tasks: Classes of each task.
-        params: Hyper-parameters that took effect.
-        matrix: Accuracies in per cent.
-        report: What was found.
-    """
+    """A run with a comparison of every earlier task after each task; accuracies are percentages."""
 
     dataset: str
     method: str
     scenario: str
     edges: str
-    tasks: list[list[int]]
+    tasks: list[list[int]]  # classes of each
     seed: int
-    params: dict[str, Any]
+    params: dict[str, Any]  # hyper-parameters that took effect
     matrix: list[list[float]]
     report: RetentionReport
 
@@ -46,14 +39,14 @@ class RetentionResult:
 def study_retention(
     dataset: str, *, seed: int = 0, data_root: Path | str | None = None, watcher: Watcher | None = None, **choices: Any
 ) -> RetentionResult:
-    """Learn a data set's tasks with ``hpn``, and after each compare every earlier task with what it was.
+    """Learn the tasks of a data set with ``hpn``, and after each compare every earlier task with its past.
 
     Args:
         dataset: Name or path.
-        seed: Of the run.
+        seed: Seed of the run.
         data_root: Folder with the data.
-        watcher: Is told what happens.
-        choices: ``edges``, ``tasks``, ``classes_per_task``, ``settings`` …, as :func:`hpn.run` has them.
+        watcher: Receives the progress.
+        choices: ``edges``, ``tasks``, ``classes_per_task``, ``settings`` …, as :func:`hpn.run` takes them.
 
     Example:
         >>> study = study_retention("digits", tasks="0,1;2,3")

@@ -1,4 +1,4 @@
-"""What a front end may watch of a command."""
+"""The events of a command that a front end can follow."""
 
 from __future__ import annotations
 
@@ -16,46 +16,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialsProgress:
-    """How far tuning is.
+    """The progress of a search for hyper-parameters."""
 
-    Args:
-        tried: Settings tried so far.
-        total: Settings to try.
-        best: Best validation AM so far.
-        is_chosen: Whether the choice is made, and the final seeds are under way.
-    """
-
-    tried: int
+    tried: int  # settings
     total: int
-    best: float | None = None
-    is_chosen: bool = False
+    best: float | None = None  # validation AM so far
+    is_chosen: bool = False  # whether the final seeds are running
 
 
 @dataclass(frozen=True)
 class JobsProgress:
-    """How far many jobs are.
-
-    Args:
-        done: Ended, before or now.
-        total: All.
-        running: Names of those under way.
-        last: Name of the one that ended last.
-        error: Why that one failed.
-        remaining: Seconds left, estimated.
-        trials: What they are for, if it is tuning.
-    """
+    """The progress of many jobs."""
 
     done: int
     total: int
     running: tuple[str, ...] = ()
-    last: str | None = None
-    error: str | None = None
-    remaining: float | None = None
+    last: str | None = None  # name of the one that ended last
+    error: str | None = None  # why that one failed
+    remaining: float | None = None  # seconds, estimated
     trials: TrialsProgress | None = None
 
 
 class Watcher:
-    """Does nothing; a progress display overrides what it shows."""
+    """Receives the events and does nothing; a progress display overrides what it shows."""
 
     def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
         """The folder, if there is one, is open."""
@@ -70,7 +53,7 @@ class Watcher:
         """A step is learned and evaluated."""
 
     def seed_finished(self, seed: int, *, reused: bool) -> None:
-        """A seed is done; ``reused`` if it had been before."""
+        """A seed is done; ``reused`` if it was done before."""
 
     def run_finished(self, result: RunResult) -> None:
         """All seeds are done, and the result is written."""
@@ -79,5 +62,5 @@ class Watcher:
         """Many jobs begin, or one of them has ended."""
 
     def reading(self, total: int) -> Callable[[int], None]:
-        """So many bytes will be read; gives what is called with the number of those that were."""
+        """``total`` bytes will be read; returns the function to call with the number read so far."""
         return lambda _: None

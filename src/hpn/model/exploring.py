@@ -9,7 +9,7 @@ import numpy as np
 
 from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
-from hpn.experiment.exploration import Drawing, Exploration, Group, Shown, choose_nodes, make_exploration
+from hpn.experiment.exploration import AccountGroup, Drawing, Exploration, Shown, choose_nodes, make_exploration
 from hpn.learners.hpn.account import find_accounts
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.model.inputs import GraphLike, code_of, codes_of, default_labels
@@ -45,5 +45,5 @@ def explore(
     accounts = find_accounts(network, view, chosen, partial(sorted, key=labels.__getitem__))
     step_names = [f"learned in a graph of {graph.num_nodes:,} nodes" for graph in graphs]
     classes = dict(sorted(classes.items(), key=lambda pair: str(pair[1])))
-    title, groups = getattr(data, "name", None) or "graph", [Group(np.arange(len(chosen)), accounts)]
+    title, groups = getattr(data, "name", None) or "graph", [AccountGroup(np.arange(len(chosen)), accounts)]
     return make_exploration(title, network, shown, groups, classes, step_names, drawing=drawing)

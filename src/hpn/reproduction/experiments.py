@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.compare.cells import Cell, choose_cells
+from hpn.experiment.compare.cells import MethodCell, choose_cells
 from hpn.learners.hpn.paper import PaperHPN
 
 PACKAGE = Path(__file__).parent
-HPN = Cell("hpn", None)
+HPN = MethodCell("hpn", None)
 Kind = TypeVar("Kind")
 
 
@@ -59,7 +59,7 @@ class Case:
     """One run of an experiment, over its seeds."""
 
     label: Mapping[str, Any]  # what distinguishes it from the other cases of the experiment
-    cell: Cell
+    cell: MethodCell
     settings: Mapping[str, Any]  # hyper-parameters that differ from the defaults
     views: bool = False  # whether the test nodes are drawn after each task
 
@@ -82,7 +82,7 @@ class CaseGroup(Entry):
     grids: list[dict[str, list[Any]]] = []
     variants: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def expand(self) -> Iterator[tuple[dict[str, Any], Cell, str | None, dict[str, Any]]]:
+    def expand(self) -> Iterator[tuple[dict[str, Any], MethodCell, str | None, dict[str, Any]]]:
         """The label, cell, preset and settings of each case."""
         for cell in choose_cells(self.methods) if self.methods else ():
             for preset in self.presets if cell == HPN else (None,):

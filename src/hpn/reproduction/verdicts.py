@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from hpn.experiment.published import Cell, published_ablation, published_cell, published_matrix
+from hpn.experiment.published import PublishedResult, published_ablation, published_cell, published_matrix
 from hpn.experiment.run.result import Rows
 from hpn.metrics import METRICS, Summary, summarize
 from hpn.reproduction.content import CaseResult, Content, Section
@@ -110,7 +110,7 @@ def is_hpn(judged: Judged, preset: str | None = None) -> bool:
     return preset is None or judged.case.get("preset") == preset
 
 
-def published(experiment: str, section: Section, case: CaseResult) -> Cell | None:
+def published(experiment: str, section: Section, case: CaseResult) -> PublishedResult | None:
     """AM and FM that the paper reports for a case, also where it failed here."""
     table = EXPERIMENTS[experiment].published
     if table == "cells" and section.is_paper_protocol:

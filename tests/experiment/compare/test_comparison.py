@@ -15,7 +15,7 @@ import hpn
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare import cells as comparison_cells
 from hpn.experiment.compare import table as comparison_module
-from hpn.experiment.compare.cells import Cell, choose_cells, resolve_cells
+from hpn.experiment.compare.cells import MethodCell, choose_cells, resolve_cells
 from hpn.experiment.compare.result import Comparison, load_comparison
 from hpn.experiment.compare.table import compare
 from hpn.experiment.published import Spread, published_cell
@@ -166,9 +166,9 @@ def test_rows_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
     backbones = sum("backbone" in declared_params(learner) for learner in LEARNERS.values())
     assert len(names) == len(LEARNERS) + 2 * backbones
     assert choose_cells(["ncm,joint:gat", "joint"], "gin") == [
-        Cell("joint", "gat"),
-        Cell("joint", "gin"),
-        Cell("ncm", None),
+        MethodCell("joint", "gat"),
+        MethodCell("joint", "gin"),
+        MethodCell("ncm", None),
     ]
 
 
@@ -221,7 +221,7 @@ def test_a_cell_that_fails_does_not_take_the_others_with_it(tmp_path: Path, ran:
     errors = {row.name: row.error for row in again.rows}
     assert "is damaged (it is not JSON)" in errors["finetune-gcn"]
     assert errors["finetune-gin"].startswith("IsADirectoryError: ")
-    assert "result.json is damaged (seed: field required)" in errors["ncm"]
+    assert "result.json is damaged (parameters: field required)" in errors["ncm"]
     assert errors["probe"] is None
     assert [row.metrics["am"] is None for row in again.rows] == [True, True, False, True]
     (gin / "seed-0" / "log.jsonl").rmdir()
@@ -231,7 +231,7 @@ def test_a_cell_that_fails_does_not_take_the_others_with_it(tmp_path: Path, ran:
 
 def test_a_folder_in_use_fails_alone_and_folders_are_released(tmp_path: Path) -> None:
     first = quick(tmp_path)
-    config = resolve_config("synthetic", method="ncm", settings=DATA)[0]
+    config = resolve_config("synthetic", method="ncm", settings=DATA)[0].to_json()
     with open_run_folder(Path(first.rows[1].run), config):
         errors = [row.error for row in quick(tmp_path).rows]
     assert errors[0] is None
@@ -336,9 +336,9 @@ def test_a_real_cluster_gives_the_table_of_this_machine(tmp_path: Path) -> None:
 
 def test_a_stream_by_time_leaves_out_methods_that_need_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LEARNERS["ncm"], "needs_tasks", True)
-    assert Cell("ncm", None) in choose_cells("all")
-    assert Cell("ncm", None) not in choose_cells("all", stream="time")
-    assert Cell("ridge", None) in choose_cells("all", stream="time")
+    assert MethodCell("ncm", None) in choose_cells("all")
+    assert MethodCell("ncm", None) not in choose_cells("all", stream="time")
+    assert MethodCell("ridge", None) in choose_cells("all", stream="time")
     with pytest.raises(ConfigError, match="ncm needs tasks, which --stream time does not have"):
         quick(tmp_path / "runs", methods="ncm", settings=DATA, stream="time")
     with pytest.raises(ConfigError, match="unknown stream 'tme'; did you mean 'time'"):

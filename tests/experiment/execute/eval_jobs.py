@@ -28,4 +28,5 @@ class EvalJob(Job):
 def make_jobs(*codes: str, **changes: Any) -> list[EvalJob]:
     settings = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
     config, graph = resolve_config("synthetic", method="ncm", settings=settings)
+    changes = {"is_trial": "folder" not in changes, **changes}
     return [EvalJob(config, seed, code=code, graph=graph, **changes) for seed, code in enumerate(codes)]

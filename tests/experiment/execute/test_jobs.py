@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from hpn.errors import ConfigError
-from hpn.experiment.execute import choose_job_device, jobs, open_executor
-from hpn.experiment.execute.jobs import Batch, Executor, JobEnd, run_job
+from hpn.experiment.execute import Batch, choose_job_device, jobs, open_executor
+from hpn.experiment.execute.jobs import JobEnd, run_job
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.runner import Job, run
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
@@ -37,17 +37,17 @@ def test_a_process_loads_the_graph_once_and_refuses_one_that_has_changed(
     find = jobs.find_loader
     monkeypatch.setattr(jobs, "find_loader", counting)
     jobs._load.cache_clear()
-    assert run_job(replace(job, folder=None), job.graph).error is None
+    assert run_job(replace(job, is_trial=True), job.graph).error is None
     assert loads == [], "this process has it"
     for seed in range(2):
-        assert run_job(replace(job, folder=None, seed=seed)).error is None
+        assert run_job(replace(job, is_trial=True, seed=seed)).error is None
     assert loads == ["synthetic"]
     other = replace(job, config=replace(job.config, data_sha256="other"))
     assert run_job(other).error == "synthetic has changed since the command began; start it again"
 
 
 def test_a_trial_gives_a_value_and_a_run_its_files(job: Job) -> None:
-    trial = run_job(replace(job, folder=None), job.graph)
+    trial = run_job(replace(job, is_trial=True), job.graph)
     assert 0 <= (trial.value or -1) <= 100
     assert (run_job(job, job.graph).value, job.is_finished()) == (None, True)
     assert trial.seconds > 0
@@ -78,7 +78,7 @@ def test_failures_are_one_line(
 
 def test_weights_that_are_not_numbers_are_a_numerical_failure(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
-    end = run_job(replace(job, folder=None), job.graph)
+    end = run_job(replace(job, is_trial=True), job.graph)
     assert (end.error, end.is_numerical) == ("FloatingPointError: what was learned is not a number", True)
 
 
@@ -91,7 +91,7 @@ def test_remarks_of_learners_are_not_shown_between_jobs(tmp_path: Path, caplog: 
     assert "shares the extractors of earlier tasks" in caplog.text, "a run by itself shows it"
 
 
-class Scripted(Executor):
+class Scripted:
     """Ends jobs in a given order, some with an error."""
 
     def __init__(self, order: Sequence[int], errors: Sequence[int] = ()) -> None:

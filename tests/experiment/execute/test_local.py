@@ -13,7 +13,7 @@ import psutil
 import pytest
 import torch
 
-from hpn.experiment.execute.jobs import Executor, JobEnd
+from hpn.experiment.execute.jobs import JobEnd
 from hpn.experiment.execute.local import LocalExecutor
 
 PROGRAM = """
@@ -46,7 +46,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Any:
     return eval_jobs.make_jobs
 
 
-def values(executor: Executor, jobs: list[Any]) -> list[Any]:
+def values(executor: LocalExecutor, jobs: list[Any]) -> list[Any]:
     ends = dict(executor.run(jobs))
     assert [end.error for end in ends.values()] == [None] * len(jobs)
     return [ends[index].value for index in range(len(jobs))]

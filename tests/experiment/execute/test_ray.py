@@ -292,7 +292,7 @@ def test_a_job_takes_a_gpu_if_the_device_is_cuda(fake: Any) -> None:
 
 
 def test_a_trial_gives_its_value(fake: Any, job: Job) -> None:
-    trial = replace(job, folder=None)
+    trial = replace(job, is_trial=True)
     with RayExecutor("local") as there:
         ((_, end),) = there.run([trial])
     assert end.value == run_job(trial, job.graph).value

@@ -17,10 +17,10 @@ from hpn.datasets.store import open_store, write_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.errors import ConfigError
 from hpn.experiment.execute.ray import RayExecutor
-from hpn.experiment.execute.ray_fold import Packed, RayParts
-from hpn.experiment.run.runner import _cluster, run
+from hpn.experiment.execute.ray_fold import PackedView, RayParts
+from hpn.experiment.run.runner import run
 from hpn.learners import HPN
-from hpn.nn.fold import current_runner, using
+from hpn.nn.fold import using
 from hpn.streams import TaskStream
 from hpn.streams import cutting as stream_module
 from hpn.streams.views import FeatureRows
@@ -73,13 +73,8 @@ def test_a_view_is_packed_by_its_file_or_with_its_features(store: Path, is_seen:
 def test_sparse_features_are_packed() -> None:
     view = TaskStream(load_synthetic(num_nodes=200, num_links=400, num_classes=2)).step(0).graph
     sparse = type(view).compressed(view.x.to_sparse_csr(), view.indptr, view.indices)
-    packed: Packed = RayParts.__new__(RayParts)._pack(sparse)
+    packed: PackedView = RayParts.__new__(RayParts)._pack(sparse)
     np.testing.assert_array_equal(packed.unpack().x.to_dense().numpy(), view.x.numpy())
-
-
-def test_without_an_address_parts_run_here() -> None:
-    with _cluster(None):
-        assert not isinstance(current_runner(), RayParts)
 
 
 def test_only_sums_are_computed_on_a_cluster(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpn.errors import ConfigError, DataError
-from hpn.experiment.compare.cells import Cell, with_cell
+from hpn.experiment.compare.cells import MethodCell, with_cell
 from hpn.experiment.run.config import resolve_config
 
 
@@ -133,4 +133,4 @@ def test_packaged_recipes_are_for_streams_of_tasks(monkeypatch: pytest.MonkeyPat
     choices: dict[str, Any] = {"method": "finetune", "scenario": "class", "settings": settings}
     on_tasks, by_time = (resolve_config("synthetic", stream=kind, **choices)[0] for kind in ("tasks", "time"))
     assert (on_tasks.params["epochs"], by_time.recipe) == (3, None)
-    assert with_cell(by_time, Cell("finetune", "gcn"), {}) == by_time
+    assert with_cell(by_time, MethodCell("finetune", "gcn"), {}) == by_time

@@ -18,7 +18,7 @@ from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import run
-from hpn.experiment.run.saved import load_learner
+from hpn.experiment.run.seed import load_learner
 from hpn.experiment.watch import Watcher
 from hpn.learners import NCM, Progress
 from hpn.streams import TaskStream

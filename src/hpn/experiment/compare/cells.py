@@ -1,4 +1,4 @@
-"""Which cells a comparison has: methods with their backbones, in order, and the run of each."""
+"""The cells of a comparison: methods with their backbones, in order, and the run of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDER = (
 )
 
 
-class Cell(NamedTuple):
+class MethodCell(NamedTuple):
     """A method, with a backbone if it has one."""
 
     method: str
@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 
 def choose_cells(
     methods: str | Sequence[str] = ALL, backbones: str | Sequence[str] = tuple(BACKBONES), *, stream: str = "tasks"
-) -> list[Cell]:
+) -> list[MethodCell]:
     """Write out a choice of methods, in the order of the paper's table; other methods come last.
 
     Args:
@@ -47,10 +47,6 @@ def choose_cells(
 
     Raises:
         ConfigError: If a method or backbone is unknown, or none is given.
-
-    Example:
-        >>> [str(cell) for cell in choose_cells("probe,joint:gat,finetune", "gcn,gin")]
-        ['finetune:gcn', 'finetune:gin', 'joint:gat', 'probe']
     """
     has_tasks = stream not in STREAMS or STREAMS[stream].has_tasks
     known = [name for name, learner in LEARNERS.items() if has_tasks or not learner.needs_tasks]
@@ -63,22 +59,24 @@ def choose_cells(
         if "backbone" not in declared_params(find_learner(method)[1]):
             if colon:
                 raise ConfigError(f"{method} has no backbone; write {method} instead of {name}")
-            cells.add(Cell(method, None))
+            cells.add(MethodCell(method, None))
         elif colon or usual:
-            cells |= {Cell(method, one) for one in ([backbone] if colon else usual)}
+            cells |= {MethodCell(method, one) for one in ([backbone] if colon else usual)}
         else:
             raise ConfigError(f"{method} needs a backbone; known: {', '.join(BACKBONES)}")
     if not cells:
         raise ConfigError("no method given; name one or more, or all")
     for backbone in [*usual, *(cell.backbone for cell in cells if cell.backbone is not None)]:
-        _check("backbone", backbone, BACKBONES)
+        if backbone not in BACKBONES:
+            hint = f"{nearest(backbone, BACKBONES)}known: {', '.join(BACKBONES)}"
+            raise ConfigError(f"unknown backbone {backbone!r}; {hint}")
     order = [*ORDER, *sorted({cell.method for cell in cells} - set(ORDER))]
     return sorted(cells, key=lambda one: (order.index(one.method), [None, *BACKBONES].index(one.backbone)))
 
 
 def resolve_cells(
     dataset: str,
-    cells: Sequence[Cell],
+    cells: Sequence[MethodCell],
     *,
     settings: Mapping[str, Any] | None = None,
     use_recipes: bool = True,
@@ -93,21 +91,17 @@ def resolve_cells(
     return [with_cell(shared, cell, given[cell.method], use_recipes=use_recipes) for cell in cells], graph
 
 
-def with_cell(config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use_recipes: bool = True) -> RunConfig:
-    """The run of a cell on the data and under the protocol of ``config``.
-
-    Args:
-        config: Another run.
-        cell: Method and backbone.
-        settings: Hyper-parameters of the method by name.
-        use_recipes: Whether settings of a packaged recipe come before defaults.
+def with_cell(
+    config: RunConfig, cell: MethodCell, settings: Mapping[str, Any], *, use_recipes: bool = True
+) -> RunConfig:
+    """The run of a cell with these hyper-parameters, on the data and under the protocol of ``config``.
 
     Raises:
         ConfigError: If a setting cannot be used.
     """
     name, learner = find_learner(cell.method)
     given = {**settings, **({"backbone": cell.backbone} if cell.backbone else {})}
-    kind, recipe = STREAMS[config.stream], AUTO if use_recipes else None
+    kind, recipe = config.kind, AUTO if use_recipes else None
     ahead = config.ahead > kind.num_ahead
     return replace(
         config, **choose_method(name, learner, given, config.dataset, kind, config.scenario, ahead=ahead, recipe=recipe)
@@ -115,7 +109,7 @@ def with_cell(config: RunConfig, cell: Cell, settings: Mapping[str, Any], *, use
 
 
 def _split_settings(
-    settings: Mapping[str, Any], cells: Sequence[Cell]
+    settings: Mapping[str, Any], cells: Sequence[MethodCell]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Options of the data set, and hyper-parameters by method."""
     options: dict[str, Any] = {}
@@ -141,8 +135,3 @@ def _split_settings(
 def _words(given: str | Sequence[str]) -> list[str]:
     parts = [given] if isinstance(given, str) else given
     return [word.strip() for part in parts for word in part.split(",") if word.strip()]
-
-
-def _check(what: str, word: str, known: Any) -> None:
-    if word not in known:
-        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")

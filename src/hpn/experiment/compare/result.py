@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from hpn.experiment.published import Cell
-from hpn.experiment.run.result import Counts, Number, Part, Protocol, WithMetrics, parse_result, read_object
+from hpn.experiment.published import PublishedResult
+from hpn.experiment.run.result import Counts, Number, Part, ProtocolFields, WithMetrics, parse_result, read_object
 
 FILE_NAME = "comparison.json"
 
@@ -21,29 +21,20 @@ class CellCosts(Part):
 
 
 class ComparisonRow(WithMetrics):
-    """A method on a data set, or why there is no result.
+    """A method on a data set, or why there is no result."""
 
-    Args:
-        name: Method and backbone, as tables and recipes name them.
-        sees_past: Whether it sees earlier steps again.
-        published: What the paper reports.
-        difference: AM minus the paper's.
-        run: The run folder.
-        error: Why there is no result.
-    """
-
-    name: str
+    name: str  # method and backbone, as tables and recipes name them
     method: str
     backbone: str | None = None
-    sees_past: bool = False
+    sees_past: bool = False  # whether it sees earlier steps again
     parameters: Number | None = None
     stored: Number | None = None
     prototypes: Counts | None = None
     seconds: CellCosts | None = None
     recipe: str | None = None
-    published: Cell | None = None
-    difference: float | None = None
-    run: str
+    published: PublishedResult | None = None
+    difference: float | None = None  # AM minus the paper's
+    run: str  # the run folder
     command: str
     error: str | None = None
 
@@ -55,12 +46,8 @@ class PublishedParameters(Part):
     values: dict[str, int]
 
 
-class Comparison(Protocol):
-    """Many methods under one protocol.
-
-    Args:
-        note: Why the paper's numbers do not stand beside ours; ``None`` if they do.
-    """
+class Comparison(ProtocolFields):
+    """Many methods under one protocol."""
 
     data_options: dict[str, Any] = Field(default_factory=dict)
     tasks: list[list[int]]
@@ -68,14 +55,10 @@ class Comparison(Protocol):
     rows: list[ComparisonRow]
     published_source: str
     published_parameters: PublishedParameters
-    note: str | None = None
+    note: str | None = None  # why the paper's numbers are not comparable, if they are not
     versions: dict[str, str] = Field(default_factory=dict)
     command: str
     out: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of ``hpn compare --json``."""
-        return self.model_dump(mode="json", by_alias=True)
 
 
 def load_comparison(folder: Path) -> Comparison:

@@ -1,4 +1,4 @@
-"""Many methods on one data set: one table of AM, FM, ARS and costs, from runs that are made once.
+"""Many methods on one data set: one table of AM, FM, ARS and costs, from runs that happen once.
 
 The run folder of a cell is the one that :func:`hpn.run` uses, so that neither runs what the other has done.
 """
@@ -16,7 +16,7 @@ from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, Comp
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
 from hpn.experiment.published import published_cell, published_parameters, published_source, row_name
-from hpn.experiment.run.config import RunConfig, check_seeds, seed_words, short_hash
+from hpn.experiment.run.config import RunConfig, check_seeds, seed_words, setting_words, short_hash
 from hpn.experiment.run.folder import make_folder, write_json
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.watch import Watcher
@@ -43,7 +43,7 @@ def compare(
     watcher: Watcher | None = None,
     **protocol: Any,
 ) -> Comparison:
-    """Run methods on a data set and give one table; what was run before, here or by itself, is not run again.
+    """Run methods on a data set and return one table; finished runs, from here or ``hpn.run``, are not repeated.
 
     A cell that fails does not stop the others: its row states why. The same call again resumes an interrupted
     one. Joint training, if it is compared, is the reference for intransigence.
@@ -57,13 +57,13 @@ def compare(
         use_recipes: Whether settings of packaged recipes come before defaults, as in a run.
         workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
-        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best available. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
         runs: Folder with the run folders.
         out: Folder for ``comparison.json``; by default in ``runs``, named after data set and protocol.
         data_root: Folder with the data.
-        fresh: Delete what the run folders hold of earlier runs.
-        watcher: Is told how far it is.
+        fresh: Delete earlier runs in the run folders.
+        watcher: Receives the progress.
         protocol: ``scenario``, ``edges``, ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks`` and
             ``classes_per_task``, as :func:`~hpn.experiment.run.config.resolve_config` takes them.
 
@@ -100,8 +100,7 @@ def compare(
     words = ["hpn", "compare", dataset, "--methods", ",".join(map(str, cells))]
     protocol_words = configs[0].protocol_words()
     words += protocol_words[protocol_words.index("--scenario") :]  # what comes after the method
-    words += seed_words(chosen)
-    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    words += [*seed_words(chosen), *setting_words(settings or {})]
     words += [] if use_recipes else ["--no-recipe"]
     words += ["--data-root", str(root)] if root else []
     comparison = _table(entries, graph, shlex.join(words), folder)
@@ -113,7 +112,7 @@ def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> C
     shared = cells[0].config
     note = why_unpublished([cell.config for cell in cells], graph)
     names = [(cell.config.method, cell.config.backbone) for cell in cells]
-    parameters = {row_name(*name): published_parameters(*name) for name in names}
+    parameters = {row_name(*name): amount for name in names if (amount := published_parameters(*name))}
     same = ("dataset", "data_options", "scenario", "evaluate", "edges", "stream", "versions")
     return Comparison(
         **{key: getattr(shared, key) for key in same},
@@ -121,9 +120,7 @@ def _table(cells: Sequence[CellRun], graph: Graph, command: str, out: Path) -> C
         seeds=list(cells[0].seeds),
         rows=[_row(cell, _reference(cell, cells), with_published=note is None) for cell in cells],
         published_source=published_source(),
-        published_parameters=PublishedParameters(
-            dataset="ogbn-products", values={name: amount for name, amount in parameters.items() if amount}
-        ),
+        published_parameters=PublishedParameters(dataset="ogbn-products", values=parameters),
         note=note,
         command=command,
         out=str(out),
@@ -135,9 +132,7 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
     if result is not None and reference is not None:
         result = cell.combine(reference)
     published = published_cell(config.dataset, config.method, config.backbone) if with_published else None
-    am = result.metrics["am"] if result else None
-    seconds = result.seconds if result else None
-    num = len(cell.seeds)
+    am, seconds = (result.am, result.seconds_per_seed()) if result else (None, None)
     return ComparisonRow(
         name=row_name(config.method, config.backbone),
         method=config.method,
@@ -145,7 +140,7 @@ def _row(cell: CellRun, reference: RunResult | None, *, with_published: bool) ->
         sees_past=config.learner.sees_past,
         metrics=result.metrics if result else dict.fromkeys(METRICS),
         **{key: getattr(result, key, None) for key in ("parameters", "stored", "prototypes", "recipe")},
-        seconds=CellCosts(fit=seconds.fit / num, predict=seconds.predict / num) if seconds else None,
+        seconds=CellCosts(fit=seconds.fit, predict=seconds.predict) if seconds else None,
         published=published,
         difference=am.mean - published.am.mean if am and published else None,
         run=str(cell.folder),
@@ -158,20 +153,19 @@ def _reference(cell: CellRun, cells: Sequence[CellRun]) -> RunResult | None:
     """The joint training that intransigence refers to: with the same backbone, or any if there is none."""
     if cell.config.method == "joint":
         return None
-    joint = [other for other in cells if other.config.method == "joint"]
-    found = {other.config.backbone: other.result for other in joint if other.result}
+    found = {one.config.backbone: one.result for one in cells if one.config.method == "joint" and one.result}
     if cell.config.backbone is not None:
         return found.get(cell.config.backbone)
     return found.get("gcn") or next(iter(found.values()), None)
 
 
 def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
-    """Why the paper's numbers do not stand beside those of runs under one protocol; ``None`` if they do."""
+    """Why the paper's numbers are not comparable with runs under one protocol; ``None`` if they are."""
     config = configs[0]
     if not any(published_cell(config.dataset, one.method, one.backbone) for one in configs):
         return f"the paper has none for these methods on {config.dataset}"
     if (config.scenario, config.evaluate) != ("task", "oracle"):
-        return "they are task-incremental, with the task of every question given (evaluate oracle)"
+        return "they are task-incremental, with the task of every node given (evaluate oracle)"
     if config.edges != "within":
         return "they are for edges within a task"
     if config.tasks != plan_tasks(graph, "paper").classes:
@@ -180,7 +174,7 @@ def why_unpublished(configs: Sequence[RunConfig], graph: Graph) -> str | None:
 
 
 def _folder_name(config: RunConfig) -> str:
-    """Another name for other data or another protocol, the same for other methods, seeds and versions."""
+    """The name depends on data and protocol, and not on methods, seeds and versions."""
     found = config.to_json()
     for key in ("method", "params", "versions", "learner_code"):
         found.pop(key, None)

@@ -21,45 +21,40 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from hpn.experiment.execute.jobs import Executor, JobEnd, run_job
+from hpn.experiment.execute.jobs import JobEnd, run_job
 from hpn.experiment.run.runner import Job
 
-NO_REMARKS = "ignore:resource_tracker:UserWarning"
-"""For the processes that clean up what killed workers held: they would mention it."""
+# For the processes that clean up what killed workers held: they would mention it.
+NO_WARNING = "ignore:resource_tracker:UserWarning"
+# Seconds between two checks of a worker whether its parent lives.
 POLL = 0.2
-"""Seconds between two looks of a worker at whether its parent lives."""
 
 
-class LocalExecutor(Executor):
+class LocalExecutor(contextlib.AbstractContextManager["LocalExecutor"]):
     """Worker processes that start with the first jobs and end with the ``with`` block.
 
-    A worker computes with one thread, is not reached by Ctrl-C (its parent ends it) and ends when its parent
-    dies. GPUs are taken in turn, if there are several.
+    A worker computes with one thread, does not receive Ctrl-C (its parent ends it) and ends when its parent
+    dies. GPUs are used in turn, if there are several.
 
     Args:
-        num_workers: How many; with one, jobs run in this process.
+        num_workers: Jobs that run at a time; with one, they run in this process.
     """
 
     def __init__(self, num_workers: int) -> None:
-        self._num_workers = num_workers
+        self.num_workers = num_workers
         self._has_started = False
 
     def __exit__(self, *_: object) -> None:
         if self._has_started:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
-    @property
-    def num_workers(self) -> int:
-        """Jobs that run at a time."""
-        return self._num_workers
-
     def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
-        """Run all jobs; see :class:`~hpn.experiment.execute.jobs.Executor`.
+        """Run all jobs, begun in order, and yield the index and the end of each as it ends.
 
-        If a worker is killed, which job it worked on is not known: all under way have failed, and the
-        others run in new workers.
+        A job that fails does not stop the others. Closing the generator ends those under way. If a worker
+        is killed, its job is not known: all under way have failed, and the others run in new workers.
         """
-        num_workers = min(self._num_workers, len(jobs))
+        num_workers = min(self.num_workers, len(jobs))
         if num_workers <= 1:
             for index, job in enumerate(jobs):
                 yield index, run_job(job, job.graph)
@@ -76,14 +71,13 @@ class LocalExecutor(Executor):
             except BrokenProcessPool as error:
                 for index in begun:
                     if index in waiting:
-                        del waiting[index]
-                        yield index, _lost(jobs[index], error)
+                        yield index, _lost(waiting.pop(index), error)
 
 
 def _start(waiting: dict[int, Job], begun: list[int], num_workers: int) -> Generator[Any, None, None]:
-    """Hand out jobs in order, one to each worker at a time; gives their ends as they come."""
+    """Submit jobs in order, one per worker at a time, and yield their ends."""
 
-    def hand_out() -> Iterator[Any]:
+    def submit() -> Iterator[Any]:
         for index, job in list(waiting.items()):
             begun.append(index)
             sent = replace(job, graph=None, stream=None, device=_in_turn(job.device, index))
@@ -92,13 +86,13 @@ def _start(waiting: dict[int, Job], begun: list[int], num_workers: int) -> Gener
     options = {"initializer": _begin_work, "initargs": (os.getpid(),), "inner_max_num_threads": 1}
     with joblib.parallel_config("loky", n_jobs=num_workers, **options), _without_interrupts():
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=num_workers)
-        results = parallel(hand_out())
+        results = parallel(submit())
     try:
         for result in results:  # noqa: UP028  (it would be closed before warnings are filtered)
             yield result
     finally:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about jobs that are left, as they are meant to be
+            warnings.simplefilter("ignore")  # about jobs that are left, as intended
             results.close()
 
 
@@ -108,13 +102,12 @@ def _run(index: int, job: Job) -> tuple[int, JobEnd]:
 
 def _lost(job: Job, error: Exception) -> JobEnd:
     """The end of a job that was under way when a worker died, or had just ended."""
-    if job.folder is not None and job.is_finished():
+    if not job.is_trial and job.is_finished():
         return JobEnd()
     return JobEnd(f"a worker process was killed ({type(error).__name__}); if memory is short, use fewer workers")
 
 
 def _in_turn(device: str, index: int) -> str:
-    """The device of a job: with several GPUs, the next one."""
     count = torch.cuda.device_count() if device == "cuda" else 0
     return f"cuda:{index % count}" if count > 1 else device
 
@@ -134,16 +127,16 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that start inside inherit that Ctrl-C does not reach them."""
+    """Processes that start inside never receive Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    sys.warnoptions.append(NO_REMARKS)
+    sys.warnoptions.append(NO_WARNING)
     try:
         for tracker in (resource_tracker, loky_tracker):
             tracker.ensure_running()  # or the first start does it, and unblocks signals again
     finally:
-        sys.warnoptions.remove(NO_REMARKS)
+        sys.warnoptions.remove(NO_WARNING)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

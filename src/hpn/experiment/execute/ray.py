@@ -1,7 +1,7 @@
 """Jobs on the machines of a Ray cluster, which need not share a file system.
 
-A graph goes to the cluster once, through Ray's object store. What the folder of an unfinished seed holds
-travels with its job; what the folder of the finished one holds comes back, and is written here.
+A graph is sent to the cluster once, through Ray's object store. The files of an unfinished seed are sent with
+its job; the files of the finished one are returned, and written here.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ import joblib
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, HPNError
-from hpn.experiment.execute.jobs import Executor, JobEnd, WorkerError, one_line, run_job
+from hpn.experiment.execute.jobs import JobEnd, WorkerError, one_line, run_job
 from hpn.experiment.run.checkpoint import NAME as CHECKPOINT
 from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import RESULT, write_atomic
 from hpn.experiment.run.runner import Job
 
 LOCAL = "local"
+# Jobs that are submitted to the cluster at a time.
 JOBS_PER_CPU = 4
-"""So many jobs are submitted to the cluster at a time."""
+# Seconds in which a cluster has to answer.
 WAIT = 30.0
-"""Seconds in which a cluster has to answer."""
+# Seconds after which a signal that came while Ray was waiting is handled.
 POLL = 0.2
-"""Seconds after which a signal that came while Ray was waiting is looked at."""
+# Bytes of shared memory for graphs and smoothed columns on this machine; more goes to disk.
 OBJECT_STORE = 2 * 2**30
-"""Bytes of shared memory for graphs and smoothed columns on this machine; what is more goes to disk."""
+# How often a job begins again if its worker or machine died.
 MAX_RETRIES = 2
-"""How often a job begins again whose worker or machine died."""
+# What Ray reads from the environment when it is imported and when it connects.
 SETTINGS = {
     "RAY_task_oom_retries": str(MAX_RETRIES),  # without end, if not set
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # or the deaths of workers are reported on standard output
 }
-"""What Ray reads from the environment when it is imported and when it connects."""
 PROBE = """
 import sys, ray
 try:
@@ -58,7 +58,7 @@ except Exception as error:
 """
 
 
-class RayExecutor(Executor):
+class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
     """A Ray cluster, connected until the ``with`` block ends.
 
     A job takes one CPU and computes with one thread, as in a worker process of this machine, and gives
@@ -105,11 +105,11 @@ class RayExecutor(Executor):
 
     @property
     def num_workers(self) -> int:
-        """Jobs that the cluster runs at a time as it is now: one for each CPU, or GPU; at least one."""
+        """Jobs that the cluster runs at a time as it is now: one per CPU, or GPU; at least one."""
         return max(1, self._count("GPU" if self.gpus else "CPU"))
 
     def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
-        """Run all jobs; see :class:`~hpn.experiment.execute.jobs.Executor`."""
+        """Run all jobs; see :class:`~hpn.experiment.execute.local.LocalExecutor`."""
         waiting = iter(enumerate(jobs))
         running: dict[Any, int] = {}
         try:
@@ -135,7 +135,7 @@ class RayExecutor(Executor):
             return list(self.ray.wait(answers, num_returns=1, timeout=POLL)[0])
 
     def get(self, answer: Any) -> Any:
-        """What a task gave.
+        """The result of a task.
 
         Raises:
             HPNError: The one that the task raised.
@@ -165,9 +165,8 @@ class RayExecutor(Executor):
         if self.address == LOCAL:
             options |= {"num_cpus": self.num_cpus or joblib.cpu_count()}
             options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
-            # Workers are to find what this process finds, the source folder of hpn included.
-            places = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-            variables = {**SETTINGS, "PYTHONPATH": places}
+            # Workers must find the modules that this process finds, the source folder of hpn included.
+            variables = {**SETTINGS, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
         try:
             with _environment(variables):
                 context = self.ray.init(address=self.address, **options)
@@ -185,8 +184,7 @@ class RayExecutor(Executor):
             return int(self.ray.cluster_resources().get(resource, 0))
 
     def _submit(self, job: Job) -> Any:
-        key = job.config.data_sha256
-        files = read_files(job.folder) if job.folder else {}
+        key, files = job.config.data_sha256, {} if job.is_trial else read_files(job.folder)
         with quiet():
             if key not in self._graphs:
                 self._graphs[key] = self.ray.put(job.graph)
@@ -202,12 +200,12 @@ class RayExecutor(Executor):
             raise ConfigError(f"lost the Ray cluster {self.address} ({one_line(error)})") from error
 
     def _end(self, job: Job, answer: Any) -> JobEnd:
-        """How a job ended; the files of one that went well are written."""
+        """How a job ended; the files of one that succeeded are written."""
         end = JobEnd()
         try:
             answered: tuple[JobEnd, dict[str, bytes]] = self.get(answer)
             end, files = answered
-            if job.folder and end.error is None:
+            if not job.is_trial and end.error is None:
                 write_files(job.folder, files)
         except (HPNError, OSError) as error:
             return replace(end, error=one_line(error))
@@ -215,19 +213,19 @@ class RayExecutor(Executor):
 
 
 def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
-    """What a worker does with a job, whose folder is on another machine: it runs it in a folder of its own.
+    """Run a job whose folder is on another machine, in a temporary folder.
 
     Args:
         job: The job.
-        files: What its folder holds.
+        files: The files of its folder.
         graph: Its data in Ray's object store.
 
     Returns:
-        How it ended and, if it went well, what its folder is to hold.
+        How it ended and, if it succeeded, the files that its folder must hold.
     """
     check_versions(job.config.versions)
     data = _fetch(graph[0])
-    if job.folder is None:
+    if job.is_trial:
         return run_job(job, data), {}
     with TemporaryDirectory(prefix="hpn-") as place:
         folder = Path(place) / job.folder.name
@@ -263,14 +261,12 @@ def check_versions(here: Mapping[str, str]) -> None:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The files of a seed's folder by name, half-written ones aside; none if there is no folder."""
-    if not folder.is_dir():
-        return {}
-    found = (path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".part")
-    return {path.name: path.read_bytes() for path in found}
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path.name: path.read_bytes() for path in found if path.is_file() and path.suffix != ".part"}
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make a seed's folder hold these files, the result last: whenever it stops, the seed can be resumed."""
+    """Make a seed's folder hold these files, the result last: interrupted anywhere, the seed can be resumed."""
     folder.mkdir(exist_ok=True)
     for name in sorted(files, key=lambda name: (name == RESULT, name == CHECKPOINT)):
         if name == RESULT:
@@ -281,9 +277,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def check_address(address: str, wait: float = WAIT) -> None:
-    """See whether a cluster answers.
-
-    Ray itself tries for minutes, and prints that; so another process tries, for as long as it may.
+    """Check that a cluster answers; Ray itself tries for minutes and prints that, so another process tries.
 
     Raises:
         ConfigError: If none does.
@@ -294,10 +288,10 @@ def check_address(address: str, wait: float = WAIT) -> None:
             socket.create_connection((host, int(port)), timeout=wait).close()
         words = [sys.executable, "-c", PROBE, address]
         probe = subprocess.run(words, capture_output=True, text=True, timeout=wait, check=False)  # noqa: S603
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"cannot reach the Ray cluster {address} ({error})") from error
     except subprocess.TimeoutExpired as error:
         raise ConfigError(f"cannot reach the Ray cluster {address} (no answer in {wait:.0f} seconds)") from error
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot reach the Ray cluster {address} ({error})") from error
     if probe.returncode:
         why = (probe.stderr.strip().splitlines() or [f"exit code {probe.returncode}"])[-1]
         if "AuthToken" in probe.stderr:
@@ -333,7 +327,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Around calls of Ray: no warnings, and Ctrl-C and the like wait until the end.
 
-    Ray loses what a signal handler raises while it waits, and puts a handler of its own in place.
+    Ray loses what a signal handler raises while it waits, and installs a handler of its own.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

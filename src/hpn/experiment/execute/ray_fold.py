@@ -1,7 +1,7 @@
 """Parts of one fit on the machines of a Ray cluster.
 
-A view travels once: its edges through Ray's object store; its features are mapped if every machine sees the
-file of the store, and travel as well if not. A part whose worker or machine dies is computed again by Ray.
+A view is sent once: its edges through Ray's object store; its features are memory-mapped if every machine has
+the file, and sent as well if not. If a worker or machine dies, Ray computes its part again.
 """
 
 from __future__ import annotations
@@ -26,20 +26,13 @@ from hpn.streams import GraphView
 from hpn.streams.views import FeatureRows
 
 
-class Packed(NamedTuple):
-    """A view in the object store, whose arrays workers read in place.
+class PackedView(NamedTuple):
+    """A view in the object store, whose arrays workers read in place."""
 
-    Args:
-        token: Names it.
-        indptr: Where the neighbours of each node begin.
-        indices: The neighbours.
-        features: Arrays or a sparse matrix; or file, shape, type and rows of features that are mapped.
-    """
-
-    token: str
+    token: str  # its name
     indptr: np.ndarray
     indices: np.ndarray
-    features: Any
+    features: Any  # arrays or a sparse matrix; or file, shape, type and rows of features that are mapped
 
     def unpack(self) -> GraphView:
         """The view; nothing is copied."""
@@ -58,10 +51,7 @@ class Packed(NamedTuple):
 
 
 class RayParts(PartRunner):
-    """Runs parts on a cluster.
-
-    Args:
-        cluster: The cluster, connected.
+    """Runs parts on a connected cluster.
 
     Raises:
         ConfigError: If a machine has other versions.
@@ -75,7 +65,7 @@ class RayParts(PartRunner):
         self._shared: tuple[Any, Any] = (None, None)
         self.kept: dict[Any, list[Any]] = {}
         self._sees: dict[str, bool] = {}
-        self._ask_all(check_versions, installed_versions())
+        self._run_everywhere(check_versions, installed_versions())
 
     @property
     def num_workers(self) -> int:
@@ -103,12 +93,11 @@ class RayParts(PartRunner):
             WorkerError: If a part fails, or its workers die too often.
         """
         for result in results:
-            ready: list[Any] = []
-            while not ready:
-                ready = self._cluster.wait_for([result])
+            while not self._cluster.wait_for([result]):
+                pass
             yield self._cluster.get(result)
 
-    def _pack(self, view: GraphView) -> Packed:
+    def _pack(self, view: GraphView) -> PackedView:
         features: Any = view.features
         if isinstance(features, FeatureRows):
             _, (source, nodes) = features.__reduce__()  # as it would be pickled; learners have no access
@@ -119,23 +108,22 @@ class RayParts(PartRunner):
                 features = features.take().numpy()
         else:
             features = to_scipy(features) if view.is_sparse else features.numpy()
-        return Packed(uuid.uuid4().hex, view.indptr.numpy(), view.indices.numpy(), features)
+        return PackedView(uuid.uuid4().hex, view.indptr.numpy(), view.indices.numpy(), features)
 
     def _is_seen(self, file: str) -> bool:
         """Whether all machines have a file."""
         if file not in self._sees:
-            self._sees[file] = all(self._ask_all(_has_file, (file, _describe(file))))
+            self._sees[file] = all(self._run_everywhere(_has_file, (file, _describe(file))))
         return self._sees[file]
 
-    def _ask_all(self, function: Callable[..., Any], item: Any) -> list[Any]:
+    def _run_everywhere(self, function: Callable[..., Any], item: Any) -> list[Any]:
         """Run a function once on each machine."""
-        ray = self._ray
-        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         with quiet():
-            nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+            nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
             places = [strategy(node_id=node, soft=True) for node in nodes]
-            asked = [self._task.options(scheduling_strategy=place).remote(function, item) for place in places]
-        return list(self.get(asked))
+            started = [self._task.options(scheduling_strategy=place).remote(function, item) for place in places]
+        return list(self.get(started))
 
 
 @contextmanager
@@ -149,12 +137,12 @@ def _run(function: Callable[..., Any], item: Any, *shared: Any) -> Any:
     return run_part(function, item, *(_open(value) for value in shared))
 
 
+# The view that a worker used last, by its token.
 _views: dict[str, GraphView] = {}
-"""The view that a worker used last, by its token."""
 
 
 def _open(value: Any) -> Any:
-    if not isinstance(value, Packed):
+    if not isinstance(value, PackedView):
         return value
     if value.token not in _views:
         _views.clear()

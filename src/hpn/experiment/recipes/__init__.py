@@ -1,7 +1,7 @@
-"""Settings of a method for a data set: found by ``hpn tune``, or stated by the paper.
+"""Recipes: settings of a method for a data set, found by ``hpn tune`` or stated by the paper.
 
-They are kept next to how they were chosen and what they give. A file of the package holds the recipes for one
-data set, one YAML document each, in the form that ``hpn tune`` writes.
+A recipe also states how the settings were chosen and their results. A file of the package holds the recipes for
+one data set, one YAML document each, in the form that ``hpn tune`` writes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.published import Spread, row_name
 from hpn.experiment.run.folder import write_atomic
+from hpn.experiment.run.result import describe_problem
 from hpn.params import resolve_params
 
+# Use the packaged recipe, if there is one.
 AUTO = "auto"
-"""Use the packaged recipe, if there is one."""
 FOLDER = Path(str(files("hpn.experiment"))) / "recipes"
 
 
@@ -30,34 +31,22 @@ class _Part(BaseModel):
 
 
 class Chosen(_Part):
-    """How the settings were chosen.
+    """How the settings were chosen."""
 
-    Args:
-        tuned_for: ``remembering`` (all tasks, asked about after the last) or ``learning`` (each task, asked
-            about right after it was learned).
-        validation_am: Accuracy mean on validation nodes over the tuning seeds.
-        default_am: The same with the learner's defaults; ``None`` if they failed.
-        noise: Standard error of such a mean; who does not beat the defaults by more is not chosen.
-        trials: Settings tried.
-        seeds: Tuning seeds.
-        space: What was searched.
-        protocol: Edges, evaluation, tasks and data options.
-        command: What chose them.
-    """
-
+    # All tasks, evaluated after the last one, or each task, evaluated right after it was learned.
     tuned_for: Literal["remembering", "learning"]
-    validation_am: Spread
-    default_am: Spread | None
-    noise: float
-    trials: int
-    seeds: list[int]
+    validation_am: Spread  # accuracy mean on validation nodes over the tuning seeds
+    default_am: Spread | None  # with the learner's defaults; None if they failed
+    noise: float  # standard error of such a mean; a smaller gain over the defaults does not count
+    trials: int  # settings tried
+    seeds: list[int]  # tuning seeds
     space: dict[str, Any]
-    protocol: dict[str, Any]
+    protocol: dict[str, Any]  # edges, evaluation, tasks and data options
     command: str
 
 
 class Published(_Part):
-    """What the paper reports for this cell."""
+    """The paper's numbers."""
 
     source: str
     am: Spread
@@ -65,7 +54,7 @@ class Published(_Part):
 
 
 class Ours(_Part):
-    """What the settings give on test nodes, and the command that shows it."""
+    """The results of the settings on test nodes, and the command that repeats them."""
 
     seeds: list[int]
     am: Spread
@@ -74,25 +63,14 @@ class Ours(_Part):
 
 
 class Recipe(_Part):
-    """The settings of a method for a data set, in one scenario.
-
-    Args:
-        dataset: Data set they were chosen on.
-        method: Name of the learner.
-        backbone: Its backbone, if it has one.
-        scenario: ``task`` or ``class``; they do not apply in the other.
-        settings: Hyper-parameters by name; those left out stay at their defaults.
-        chosen: How they were chosen, if by ``hpn tune``.
-        published: What the paper reports, if it does.
-        ours: What the settings give.
-    """
+    """The settings of a method for a data set, in one scenario."""
 
     dataset: str
     method: str
     backbone: str | None = None
     scenario: Literal["task", "class"]
-    settings: dict[str, Any]
-    chosen: Chosen | None = None
+    settings: dict[str, Any]  # those left out stay at their defaults
+    chosen: Chosen | None = None  # if by ``hpn tune``
     published: Published | None = None
     ours: Ours | None = None
 
@@ -109,24 +87,12 @@ class Recipe(_Part):
 
 
 def variant_of(params: Mapping[str, Any]) -> str | None:
-    """The backbone or the preset among hyper-parameters, whichever the method has.
-
-    Different variants of a method have different recipes.
-
-    Example:
-        >>> variant_of({"backbone": "gcn"}), variant_of({"preset": "paper"}), variant_of({})
-        ('gcn', 'paper', None)
-    """
+    """The backbone or the preset among hyper-parameters; different variants have different recipes."""
     return params.get("backbone") or params.get("preset")
 
 
 def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -> Recipe | None:
-    """The packaged recipe for a data set, method, variant of it and scenario, if there is one.
-
-    Example:
-        >>> find_recipe("no-such-data", "ewc", "gcn", "task") is None
-        True
-    """
+    """The packaged recipe for a data set, method, variant of it and scenario, if there is one."""
     for recipe in packaged_recipes(dataset):
         if (recipe.method, recipe.variant, recipe.scenario) == (method, variant, scenario):
             return recipe
@@ -134,7 +100,7 @@ def find_recipe(dataset: str, method: str, variant: str | None, scenario: str) -
 
 
 def packaged_recipes(dataset: str | None = None) -> Iterator[Recipe]:
-    """Every recipe that comes with the package, or those for one data set."""
+    """Every recipe of the package, or those for one data set."""
     for path in sorted(FOLDER.glob("*.yaml")):
         if dataset in {None, path.stem}:
             yield from _read_once(path, path.stat().st_mtime_ns)
@@ -202,8 +168,7 @@ def write_recipe(path: Path | str, recipe: Recipe) -> None:
 
 def _problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
+        where = ".".join(str(part) for part in first["loc"])
         return f"it has no {where!r}; {nearest(where, Recipe.model_fields)}".rstrip("; ")
-    problem = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {problem[:1].lower()}{problem[1:]}"
+    return describe_problem(error)

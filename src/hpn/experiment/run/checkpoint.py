@@ -1,7 +1,7 @@
 """Checkpoints: tensors in safetensors, everything else in JSON, nothing pickled.
 
-``checkpoint.json`` is the commit point. It names the tensor file that belongs to it, which is written
-first under a new name; whatever moment a crash picks, the JSON on disk and its tensors fit together.
+``checkpoint.json`` is the commit point. It names the tensor file that belongs to it, which is written first
+under a new name. So the JSON on disk and its tensors fit together whenever a crash happens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def save_checkpoint(folder: Path, content: Mapping[str, Any]) -> None:
 
     Args:
         folder: An existing folder.
-        content: Nested dictionaries of tensors and of what JSON can hold.
+        content: Nested dictionaries of tensors and of JSON values.
     """
     tensors: dict[str, Tensor] = {}
     tree = _split(content, "", tensors)
@@ -69,7 +69,8 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         payload = (folder / header["tensors"]).read_bytes()
         if hashlib.sha256(payload).hexdigest() != header["sha256"]:
             raise _damaged(path, f"{header['tensors']} is not what was written")
-        if header.get("content_sha256", _digest(header["content"])) != _digest(header["content"]):
+        digest = _digest(header["content"])
+        if header.get("content_sha256", digest) != digest:
             raise _damaged(path, "it is not what was written")
         content = _join(header["content"], load_tensors(payload))
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
@@ -80,14 +81,14 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
 
 
 def _digest(tree: Any) -> str:
-    read = json.loads(json.dumps(tree))  # as it will be read: names are text
+    read = json.loads(json.dumps(tree))  # as it will be read: keys are strings
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
 def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Move tensors out of a nested structure, leaving their names behind."""
+    """Move tensors out of a nested structure; their names replace them."""
     if isinstance(value, Tensor):
-        tensors[path] = value.detach().clone(memory_format=_contiguous())
+        tensors[path] = value.detach().clone().contiguous()
         return {TENSOR_KEY: path}
     if isinstance(value, Mapping):
         return {key: _split(item, f"{path}/{key}" if path else key, tensors) for key, item in value.items()}
@@ -95,17 +96,11 @@ def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _join(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {TENSOR_KEY}:
-            return tensors[value[TENSOR_KEY]]
-        return {key: _join(item, tensors) for key, item in value.items()}
-    return value
-
-
-def _contiguous() -> Any:
-    import torch
-
-    return torch.contiguous_format
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {TENSOR_KEY}:
+        return tensors[value[TENSOR_KEY]]
+    return {key: _join(item, tensors) for key, item in value.items()}
 
 
 def _damaged(path: Path, why: str) -> CheckpointError:

@@ -1,4 +1,4 @@
-"""What a run is, resolved: every choice written out, so that it can be repeated and compared."""
+"""A run, resolved: every choice written out, so that it can be repeated and compared."""
 
 from __future__ import annotations
 
@@ -27,45 +27,25 @@ DATA_PREFIX = "data."
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A resolved run, seeds aside.
+    """A resolved run, without its seeds."""
 
-    Args:
-        dataset: Name or path.
-        data_options: Every option of the data set.
-        method: Name of the learner.
-        params: Every hyper-parameter of the learner but its seed.
-        scenario: ``task`` or ``class``.
-        edges: ``within`` or ``seen``.
-        evaluate: ``oracle``, ``global`` or ``grouped``.
-        stream: The kind of stream.
-        plan: Its steps.
-        ahead: Steps to come that are asked about after each step.
-        data_sha256: Hash of the loaded graph.
-        versions: Versions the numbers depend on.
-        learner: The class of the learner.
-        learner_code: Hash of the code of a learner of one's own; ``None`` for those of this package.
-        settings: The hyper-parameters that were given, recipes and defaults aside.
-        recipe: The recipe that hyper-parameters came from, if one did. It does not make a run another run.
-        recipe_choice: What was wanted: ``auto``, a file or name, or ``None`` for no recipe.
-    """
-
-    dataset: str
+    dataset: str  # name or path
     data_options: dict[str, Any]
     method: str
-    params: dict[str, Any]
+    params: dict[str, Any]  # every hyper-parameter of the learner but its seed
     scenario: Scenario
     edges: Edges
     evaluate: Evaluate
     stream: str
     plan: StreamPlan
-    ahead: int
+    ahead: int  # later steps that are evaluated after each step
     data_sha256: str
     versions: dict[str, str]
     learner: type[Learner] = field(compare=False)
-    learner_code: str | None
-    settings: dict[str, Any] = field(compare=False)
-    recipe: str | None = field(default=None, compare=False)
-    recipe_choice: str | None = field(default=AUTO, compare=False)
+    learner_code: str | None  # hash of the code of a learner outside this package
+    settings: dict[str, Any] = field(compare=False)  # the hyper-parameters that were given
+    recipe: str | None = field(default=None, compare=False)  # the recipe that was used
+    recipe_choice: str | None = field(default=AUTO, compare=False)  # auto, a file or name, or None
 
     @property
     def backbone(self) -> str | None:
@@ -77,15 +57,19 @@ class RunConfig:
         """Classes of each step."""
         return self.plan.classes
 
+    @property
+    def kind(self) -> type[Stream]:
+        """The class of the stream."""
+        return STREAMS[self.stream]
+
     def to_json(self) -> dict[str, Any]:
-        """The configuration as it stands in ``config.json``."""
+        """The content of ``config.json``."""
         names = ("dataset", "data_options", "method", "params", "scenario", "edges", "evaluate", "tasks")
         content = {name: getattr(self, name) for name in (*names, "data_sha256", "versions")}
-        kind = STREAMS[self.stream]
-        # What is as usual is left out, as it was before there was anything else: folders stay valid.
-        if not kind.has_tasks:
+        # Values that are as usual are left out, as they were before there were others: folders stay valid.
+        if not self.kind.has_tasks:
             content |= {"stream": self.stream, "steps": [step.name for step in self.plan.steps]}
-        if self.ahead != kind.num_ahead:
+        if self.ahead != self.kind.num_ahead:
             content["ahead"] = self.ahead
         if self.learner_code is not None:
             content["learner_code"] = self.learner_code
@@ -95,46 +79,40 @@ class RunConfig:
         """Eight hex digits that differ for different configurations, versions or data."""
         return short_hash(self.to_json())
 
-    def default_folder(self) -> Path:
-        """Where the run goes unless told: ``runs/DATASET-METHOD-…-HASH``."""
+    def default_folder(self, prefix: str | None = None, digits: str | None = None) -> Path:
+        """The folder of the run unless one is given: ``runs/DATASET-METHOD-…-HASH``."""
         method = self.method.replace(":", ".")
-        parts = [Path(self.dataset).stem, method, self.backbone, self.short_hash()]
+        parts = [prefix, Path(self.dataset).stem, method, self.backbone, digits or self.short_hash()]
         return Path("runs") / "-".join(part for part in parts if part)
 
     def make_learner(self, seed: int) -> Learner:
         """A new learner with these hyper-parameters."""
         if self.backbone:
-            import torch_geometric.nn  # noqa: F401  (takes seconds, which are not to count as fitting)
+            import torch_geometric.nn  # noqa: F401  (takes seconds, which must not count as fitting)
         return self.learner(seed=seed, **self.params)
 
     def effective_params(self) -> dict[str, Any]:
-        """Every hyper-parameter, with what a preset stands for written out."""
+        """Every hyper-parameter, with the values of a preset written out."""
         return self.learner(**self.params).effective_params()
 
     def make_stream(self, graph: Graph, seed: int) -> Stream:
         """The stream of one seed."""
-        kind = STREAMS[self.stream]
-        return kind(graph, self.plan, scenario=self.scenario, edges=self.edges, seed=seed)
+        return self.kind(graph, self.plan, scenario=self.scenario, edges=self.edges, seed=seed)
 
     def with_params(self, settings: Mapping[str, Any]) -> RunConfig:
-        """The same run with some hyper-parameters changed, which must be in range."""
-        changed = {"params": {**self.params, **settings}, "settings": {**self.settings, **settings}}
-        return replace(self, **changed)  # type: ignore[arg-type]
+        """The same run with other values of some hyper-parameters, which must be in range."""
+        return replace(self, params={**self.params, **settings}, settings={**self.settings, **settings})
 
     def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
         """The command line that repeats this run."""
-        words = ["hpn", "run", *self.protocol_words(), *seed_words(seeds)]
         settings = {name: value for name, value in self.settings.items() if name != "backbone"}
         defaults = declared_params(find_loader(self.dataset, data_root))
         for name, value in self.data_options.items():
             if value != defaults[name].default:
                 settings[DATA_PREFIX + name] = value
-        for name, value in settings.items():
-            words += ["--set", f"{name}={value}"]
-        if self.recipe_choice is None:
-            words.append("--no-recipe")
-        elif self.recipe_choice != AUTO:
-            words += ["--recipe", self.recipe_choice]
+        words = ["hpn", "run", *self.protocol_words(), *seed_words(seeds), *setting_words(settings)]
+        if self.recipe_choice != AUTO:
+            words += ["--recipe", self.recipe_choice] if self.recipe_choice else ["--no-recipe"]
         words += ["--data-root", str(data_root)] if data_root else []
         return shlex.join(words)
 
@@ -143,12 +121,11 @@ class RunConfig:
         words = [self.dataset, "--method", self.method]
         words += ["--backbone", self.backbone] if self.backbone else []
         words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
-        kind = STREAMS[self.stream]
-        if kind.has_tasks:
+        if self.kind.has_tasks:
             words += ["--tasks", ";".join(step.name for step in self.plan.steps)]
         else:
             words += ["--stream", self.stream]
-        return [*words, "--evaluate-ahead"] if self.ahead > kind.num_ahead else words
+        return [*words, "--evaluate-ahead"] if self.ahead > self.kind.num_ahead else words
 
 
 def resolve_config(
@@ -167,7 +144,7 @@ def resolve_config(
     recipe: Path | str | None = AUTO,
     data_root: Path | None = None,
 ) -> tuple[RunConfig, Graph]:
-    """Check every argument, load the data, and write out what was left to defaults.
+    """Check every argument, load the data, and write out the defaults.
 
     A hyper-parameter is taken from ``settings``, else from the recipe, else from the learner's defaults.
 
@@ -180,7 +157,7 @@ def resolve_config(
         evaluate: ``oracle``, ``global`` or ``grouped``; by default ``oracle`` in the task scenario and
             ``global`` in the class scenario.
         stream: The kind of stream: ``tasks`` or ``time``.
-        evaluate_ahead: Whether all steps to come are asked about after each step.
+        evaluate_ahead: Whether all later steps are evaluated after each step.
         tasks: See :func:`hpn.streams.plan_tasks`.
         classes_per_task: Classes per task.
         settings: Hyper-parameters by name, and options of the data set as ``data.NAME``.
@@ -194,7 +171,7 @@ def resolve_config(
     """
     name, learner = find_learner(method)
     kind = STREAMS[_choose("stream", stream, STREAMS)]
-    given, options = _split_settings(name, learner, backbone, dict(settings or {}))
+    given, options = _split_settings(name, learner, backbone, settings or {})
     scenario, evaluate = _resolve_scenario(kind, scenario, evaluate)
     edges = kind.edge_modes[0] if edges is None else edges
     _choose("edges", edges, get_args(Edges))
@@ -236,47 +213,39 @@ def choose_method(
     ahead: bool,
     recipe: Path | str | None,
 ) -> dict[str, Any]:
-    """The fields of a :class:`RunConfig` that are about the method.
-
-    Args:
-        name: Name of the learner.
-        learner: The learner.
-        given: Hyper-parameters that are given.
-        dataset: Name or path.
-        kind: The kind of stream.
-        scenario: ``task`` or ``class``.
-        ahead: Whether steps to come are evaluated.
-        recipe: As :func:`resolve_config` takes it.
+    """The fields of a :class:`RunConfig` that belong to the method; ``given`` are its settings.
 
     Raises:
         ConfigError: If the learner cannot learn the stream, or a setting cannot be used.
     """
     _check_learner(name, learner, kind, scenario, ahead=ahead)
-    # Packaged recipes are for streams of tasks.
-    used = recipe if kind.has_tasks or recipe != AUTO else None
-    recipe_name, found = _take_recipe(used, dataset, name, learner, given, scenario)
-    if found is not None and recipe != AUTO:
+    found, used = None, None
+    if recipe == AUTO and kind.has_tasks:  # packaged recipes are for streams of tasks
+        defaults = {key: value.default for key, value in declared_params(learner.variant(given)).items()}
+        found = find_recipe(dataset, name, variant_of({**defaults, **given}), scenario)
+        used = found.name if found else None
+    elif recipe not in {AUTO, None}:
+        found, used = read_recipe(str(recipe)), str(recipe)
         _check_recipe(found, recipe, method=name, scenario=scenario)
-    settings = {**(found.settings if found else {}), **given}
-    params = resolve_params(learner, settings, owner=name, without={"seed"})
-    if found is not None and recipe != AUTO:
+    params = resolve_params(learner, {**(found.settings if found else {}), **given}, owner=name, without={"seed"})
+    if found is not None:
         _check_recipe(found, recipe, backbone=params.get("backbone"))
-    learner(**params)  # refuses what does not go together, before anything is loaded
+    learner(**params)  # refuses combinations, before anything is loaded
     return {
         "method": name,
         "learner": learner,
         "learner_code": _hash_code(name, learner),
         "params": params,
         "settings": {key: params[key] for key in given},
-        "recipe": recipe_name,
+        "recipe": used,
         "recipe_choice": None if recipe is None else str(recipe),
     }
 
 
 def _hash_code(name: str, learner: type[Learner]) -> str | None:
-    """A hash of the code of a learner of one's own: a run is made again when it has changed.
+    """A hash of the code of a learner outside this package: when the code changes, it is another run.
 
-    Where there is no code to read, such as in an interactive session, every run is another one.
+    If there is no source file, as in an interactive session, every run is another one.
     """
     if name in LEARNERS:
         return None
@@ -285,6 +254,12 @@ def _hash_code(name: str, learner: type[Learner]) -> str | None:
     except (OSError, TypeError):
         code = uuid.uuid4().bytes
     return hashlib.sha256(code).hexdigest()
+
+
+def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | None) -> None:
+    for what, wanted in this_run.items():
+        if getattr(found, what) != wanted:
+            raise ConfigError(f"recipe {recipe} is for {what} {getattr(found, what)}, but this run has {wanted}")
 
 
 def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
@@ -300,46 +275,19 @@ def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
 
 
 def _split_settings(
-    method: str, learner: type[Learner], backbone: str | None, settings: dict[str, Any]
+    method: str, learner: type[Learner], backbone: str | None, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hyper-parameters of the learner and options of the data set, as given."""
-    options = {
-        name.removeprefix(DATA_PREFIX): settings.pop(name) for name in list(settings) if name.startswith(DATA_PREFIX)
-    }
-    if "seed" in settings:
+    """The given hyper-parameters of the learner, and options of the data set."""
+    given = {name: value for name, value in settings.items() if not name.startswith(DATA_PREFIX)}
+    options = {name.removeprefix(DATA_PREFIX): value for name, value in settings.items() if name not in given}
+    if "seed" in given:
         raise ConfigError("seed is not set with --set; use --seed or --seeds")
     if backbone is not None:
         if "backbone" not in declared_params(learner):
             raise ConfigError(f"{method} has no backbone; leave --backbone out")
-        if settings.setdefault("backbone", backbone) != backbone:
+        if given.setdefault("backbone", backbone) != backbone:
             raise ConfigError("--backbone and --set backbone=… disagree")
-    return settings, options
-
-
-def _take_recipe(
-    recipe: Path | str | None,
-    dataset: str,
-    method: str,
-    learner: type[Learner],
-    given: Mapping[str, Any],
-    scenario: str,
-) -> tuple[str | None, Recipe | None]:
-    """What to call the recipe, and the recipe."""
-    if recipe is None:
-        return None, None
-    if recipe != AUTO:
-        return str(recipe), read_recipe(recipe)
-    declared = declared_params(learner.variant(given))
-    usual: dict[str, Any] = {key: value.default for key, value in declared.items()}
-    found = find_recipe(dataset, method, variant_of({**usual, **given}), scenario)
-    return (found.name, found) if found else (None, None)
-
-
-def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | None) -> None:
-    for what, wanted in this_run.items():
-        is_for = getattr(found, what)
-        if is_for != wanted:
-            raise ConfigError(f"recipe {recipe} is for {what} {is_for}, but this run has {wanted}")
+    return given, options
 
 
 def _resolve_scenario(kind: type[Stream], scenario: str | None, evaluate: str | None) -> tuple[Scenario, Evaluate]:
@@ -353,7 +301,7 @@ def _resolve_scenario(kind: type[Stream], scenario: str | None, evaluate: str | 
     _choose("evaluate", evaluate, get_args(Evaluate))
     if scenario == "task" and evaluate != "oracle":
         raise ConfigError(
-            f"the task scenario gives the task with every question, so evaluate {evaluate!r} does not "
+            f"the task scenario gives the task of every node, so evaluate {evaluate!r} does not "
             "go with it; use --scenario class"
         )
     if not kind.has_tasks and evaluate != "global":
@@ -362,7 +310,7 @@ def _resolve_scenario(kind: type[Stream], scenario: str | None, evaluate: str | 
 
 
 def _check_learner(name: str, learner: type[Learner], kind: type[Stream], scenario: str, *, ahead: bool) -> None:
-    """Refuse a stream that a learner cannot learn, or questions that it cannot answer."""
+    """Refuse a stream that a learner cannot learn, or steps that it cannot be evaluated on."""
     if learner.needs_tasks and not kind.has_tasks:
         raise ConfigError(f"{name} needs tasks, which --stream {kind.kind} does not have; choose another method")
     if ahead and kind.has_tasks and scenario != "task":
@@ -387,7 +335,7 @@ def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
 
 
 def short_hash(content: Any) -> str:
-    """Eight hex digits of a hash of what JSON can hold."""
+    """Eight hex digits of a hash of a JSON value."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -404,12 +352,12 @@ def check_seeds(seeds: int | Sequence[int]) -> list[int]:
 
 
 def seed_words(seeds: Sequence[int]) -> list[str]:
-    """Seeds as words of a command line.
-
-    Example:
-        >>> seed_words([0, 1]), seed_words([3])
-        (['--seeds', '2'], ['--seed', '3'])
-    """
+    """Seeds as words of a command line: ``--seeds 2`` for 0 and 1, else ``--seed`` for each."""
     if list(seeds) == list(range(len(seeds))):
         return ["--seeds", str(len(seeds))]
     return [word for seed in seeds for word in ("--seed", str(seed))]
+
+
+def setting_words(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as words of a command line."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]

@@ -1,7 +1,7 @@
 """A finished run, found again by the command that made it, without loading data or PyTorch.
 
-A run keeps beside its result what was requested and a stamp of every file that the result depends on. Where
-both are as they were, the result is given as it is; in any doubt the run is resolved from its data.
+A run keeps beside its result what was requested and a stamp of every file that the result depends on. If both
+are unchanged, the result is read as it is; otherwise the run is resolved from its data.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hpn.experiment.run.result import RunResult, load_result
 from hpn.experiment.watch import Watcher
 
 REQUEST = "request.json"
+# Data in more files is not stamped, so that looking for a finished run stays quick.
 MOST_FILES = 1000
-"""Data in more files is not stamped, so that looking for a finished run stays quick."""
 PACKAGE = Path(__file__).parents[2]
 
 Request = Mapping[str, Any]
@@ -33,23 +33,28 @@ def find_finished(request: Request, out: Path | str | None = None, watcher: Watc
     Args:
         request: The arguments of :func:`hpn.run` that determine the result.
         out: Run folder; by default all of ``runs/`` that the request may have made.
-        watcher: Is told what was found.
+        watcher: Is notified of the seeds.
     """
-    wanted = _written(request)
+    wanted, watcher = _written(request), watcher or Watcher()
     name = f"{Path(str(request['dataset'])).stem}-{request.get('method', 'hpn')}-*"
     for folder in [Path(out)] if out else sorted(Path("runs").glob(name)):
-        result = _read_finished(folder, wanted)
-        if result is not None:
-            watcher = watcher or Watcher()
-            watcher.run_started(folder, len(result.seeds), len(result.steps))
-            for seed in result.seeds:
-                watcher.seed_finished(seed, reused=True)
-            return result
+        try:
+            kept = json.loads((folder / REQUEST).read_bytes())
+            files = [*map(Path, kept["inputs"]), *(folder / file for file in kept["own"])]
+            if kept["request"] != wanted or kept["stamp"] != _stamp(files):
+                continue
+            result = load_result(folder)
+        except (OSError, ValueError, KeyError, TypeError, DataError):  # a file is missing or damaged
+            continue
+        watcher.run_started(folder, len(result.seeds), len(result.steps))
+        for seed in result.seeds:
+            watcher.seed_finished(seed, reused=True)
+        return result
     return None
 
 
 def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, since: int) -> None:
-    """Keep what was requested beside the finished result, unless an input has changed meanwhile.
+    """Keep what was requested beside the finished result, unless an input has changed during the run.
 
     Args:
         folder: The run folder.
@@ -61,26 +66,15 @@ def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, sinc
     own = [path for path in sorted(folder.glob("*.json")) if path.name != REQUEST]
     own += [path for name in (RESULT, VIEWS) for path in sorted(folder.glob(f"seed-*/{name}"))]
     try:
-        has_changed = any(max(_times(file)) > since for file in (*_code(), *read))
-        stamp = _stamp([*read, *own])
-    except OSError:  # a file is gone
-        has_changed, stamp = True, ""
-    if has_changed:
+        is_unchanged = all(max(_times(file)) <= since for file in (*_code(), *read))
+        stamp = _stamp([*read, *own]) if is_unchanged else None
+    except OSError:  # a file is missing
+        stamp = None
+    if stamp is None:
         (folder / REQUEST).unlink(missing_ok=True)
         return
-    files = [str(file) for file in read], [str(file.relative_to(folder)) for file in own]
-    write_json(folder / REQUEST, {"request": _written(request), "inputs": files[0], "own": files[1], "stamp": stamp})
-
-
-def _read_finished(folder: Path, wanted: Any) -> RunResult | None:
-    """The result in a run folder, if it is what is wanted and still true."""
-    try:
-        kept = json.loads((folder / REQUEST).read_bytes())
-        files = [*map(Path, kept["inputs"]), *(folder / name for name in kept["own"])]
-        is_wanted = kept["request"] == wanted and kept["stamp"] == _stamp(files)
-        return load_result(folder) if is_wanted else None
-    except (OSError, ValueError, KeyError, TypeError, DataError):  # a file is gone or damaged
-        return None
+    files = {"inputs": [str(file) for file in read], "own": [str(file.relative_to(folder)) for file in own]}
+    write_json(folder / REQUEST, {"request": _written(request), **files, "stamp": stamp})
 
 
 def _written(request: Request) -> Any:
@@ -90,30 +84,22 @@ def _written(request: Request) -> Any:
         "data": [os.environ.get(name) for name in ("HPN_DATA", "XDG_CACHE_HOME", "HOME")],
         "versions": installed_versions(),
     }
-    given = {"reference": None, **request, **surroundings}
-    return json.loads(json.dumps(given, default=str))
+    return json.loads(json.dumps({"reference": None, **request, **surroundings}, default=str))
 
 
 def _stamp(files: Sequence[Path]) -> str:
-    """A hash over sizes and times of change of files, the code of the package included.
-
-    Raises:
-        OSError: If one is missing, or there are too many.
-    """
+    """A hash over sizes and times of change of files and of the code of the package."""
     if len(files) > MOST_FILES:
         raise OSError(f"more than {MOST_FILES} files")
-    digest = hashlib.sha256()
-    for file in [*_code(), *files]:
-        digest.update(f"{file.absolute()}\0{file.stat().st_size} {_times(file)}\n".encode())
-    return digest.hexdigest()
+    about = [f"{file.absolute()}\0{file.stat().st_size} {_times(file)}\n" for file in (*_code(), *files)]
+    return hashlib.sha256("".join(about).encode()).hexdigest()
 
 
 def _code() -> list[Path]:
-    """The files of this package."""
     return [file for kind in ("*.py", "*.yaml") for file in sorted(PACKAGE.rglob(kind))]
 
 
 def _times(file: Path) -> tuple[int, int]:
-    """When the content and when the entry of a file changed."""
+    """When the content and when the directory entry of a file changed."""
     about = file.stat()
     return about.st_mtime_ns, about.st_ctime_ns

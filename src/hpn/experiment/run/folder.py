@@ -19,74 +19,74 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hpn.errors import RunFolderError
 
 FORMAT = 1
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 VIEWS, EXPLORER = "views.json", "explorer.json"
-
-
-class Configuration(Protocol):
-    """What a folder is bound to."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The configuration as it stands in ``config.json``."""
+START_OVER = "use --fresh to start over, or choose another --out"
 
 
 @contextlib.contextmanager
-def open_run_folder(path: Path, config: Configuration, *, fresh: bool = False) -> Iterator[Path]:
-    """Make or enter a run folder, and keep every other run out of it.
+def open_run_folder(path: Path, config: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Path]:
+    """Create or open the folder of a run with this configuration, and lock it.
 
     Args:
         path: The folder.
-        config: What is to run in it.
+        config: The content of its ``config.json``.
         fresh: Delete an earlier run in it first.
 
     Raises:
         RunFolderError: If it cannot be written, is in use, or holds something else.
     """
-    from filelock import FileLock, Timeout  # takes a while, and reading a folder does not need it
+    from filelock import FileLock, Timeout  # slow to import, and not needed to read a folder
 
     _check_kind(path)
-    try:
+    lock = FileLock(path / LOCK)
+    with _writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / LOCK)
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise RunFolderError(f"{path} is in use by another run; wait for it, or choose another --out") from error
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
-    try:
-        if fresh:
-            _clear(path)
-        _check_config(path, config)
         try:
-            write_json(path / CONFIG, config.to_json())
-        except OSError as error:
-            raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise RunFolderError(f"{path} is in use by another run; wait for it, or choose another --out") from error
+    try:
+        for entry in path.iterdir() if fresh else ():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != LOCK:
+                entry.unlink()
+        _check_config(path, config)
+        with _writing(path):
+            write_json(path / CONFIG, config)
         yield path
     finally:
         lock.release()
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for tables or pages, if it is not there.
+    """Create a folder for tables or pages, unless it exists.
 
     Raises:
-        RunFolderError: If it cannot be made.
+        RunFolderError: If that is not possible.
     """
-    try:
+    with _writing(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RunFolderError(f"cannot write {path} ({error.strerror or error}); choose another --out") from error
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of the run folder; ``None`` if it is not there.
+    """Read a file of the run folder; ``None`` if there is none.
 
     Raises:
         RunFolderError: If it is damaged.
@@ -96,9 +96,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise RunFolderError(
-            f"{path} cannot be read ({error}); use --fresh to start over, or choose another --out"
-        ) from error
+        raise RunFolderError(f"{path} cannot be read ({error}); {START_OVER}") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -111,7 +109,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if found is None:
         raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")
     if not isinstance(found, dict):
-        raise RunFolderError(f"{folder / CONFIG} is damaged; use --fresh to start over, or choose another --out")
+        raise RunFolderError(f"{folder / CONFIG} is damaged; {START_OVER}")
     return found
 
 
@@ -121,11 +119,11 @@ def _check_kind(path: Path) -> None:
         raise RunFolderError(f"{path} is a file; choose another --out")
     if path.is_dir() and not (path / CONFIG).exists():
         others = [entry.name for entry in path.iterdir() if entry.name != LOCK]
-        if others and not all(name.endswith(".part") for name in others):
+        if not all(name.endswith(".part") for name in others):
             raise RunFolderError(f"{path} is not empty and holds no run ({min(others)}, …); choose another --out")
 
 
-def _check_config(path: Path, config: Configuration) -> None:
+def _check_config(path: Path, config: Mapping[str, Any]) -> None:
     if not (path / CONFIG).exists():
         return
     found = read_config(path)
@@ -134,39 +132,24 @@ def _check_config(path: Path, config: Configuration) -> None:
             f"{path} was made by a newer version of hpn (format {found['format']}, this one knows "
             f"{FORMAT}); upgrade hpn, or choose another --out"
         )
-    differences = list(_differences(found, config.to_json()))
-    if differences:
+    if differences := list(_differences(found, config)):
         raise RunFolderError(
             f"{path} holds a run of another configuration ({'; '.join(differences[:3])}); "
             "choose another --out, or use --fresh to replace it"
         )
 
 
-def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
     for key in sorted({*found, *wanted}):
         old, new = found.get(key), wanted.get(key)
-        if old == new:
-            continue
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _differences(old, new)
-        elif key == "data_sha256":
-            yield "the data has changed"
-        else:
-            yield f"{key}: {old} there, {new} now"
-
-
-def _clear(path: Path) -> None:
-    for entry in path.iterdir():
-        if entry.name == LOCK:
-            continue
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+        elif old != new:
+            yield "the data has changed" if key == "data_sha256" else f"{key}: {old} there, {new} now"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write next to ``path``, bring it to disk, and rename it into place."""
+    """Write a file as a whole or not at all: beside ``path``, to disk, and renamed into place."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -176,20 +159,16 @@ def write_atomic(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    # A rename is durable once its folder is on disk; not every system can open a folder.
+    with contextlib.suppress(OSError):
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON atomically; a number that is not finite is an error, since JSON has none."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     write_atomic(path, (text + "\n").encode())
-
-
-def _sync_folder(folder: Path) -> None:
-    # A rename is durable once its folder is on disk; not every system can open a folder.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -6,7 +6,7 @@ Nothing here needs PyTorch, so that results are shown and compared without impor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     Strict,
     ValidationError,
+    computed_field,
     model_serializer,
     model_validator,
 )
@@ -30,50 +31,51 @@ if TYPE_CHECKING:
     from hpn.experiment.run.config import RunConfig
 
 SCHEMA = 1
+# Fields that come before the metrics in JSON.
+FIRST = ("schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges", "tasks")
 
 Float = Annotated[float, Strict()]
 Number = Annotated[int, Strict()] | Float
 Rows = list[list[Float]]
 Counts = Mapping[str, Number]
 Model = TypeVar("Model", bound=BaseModel)
+_Dict = BeforeValidator(lambda value: {} if value is None else value)
 
 
 class Part(BaseModel):
-    """A part of a result file; nothing in it changes."""
+    """A part of a result file; it is immutable."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False, populate_by_name=True)
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain data: what files hold, and what the commands print with ``--json``."""
+        return self.model_dump(mode="json", by_alias=True)
+
 
 class WithMetrics(Part):
-    """Has metrics, which in JSON are fields of their own.
+    """Has a summary of every metric of :data:`hpn.metrics.METRICS`, each a field of its own in JSON."""
 
-    Args:
-        metrics: Summary of every metric of :data:`hpn.metrics.METRICS` by name; ``None`` where it does not
-            apply.
-    """
-
-    metrics: dict[str, Summary | None]
+    metrics: dict[str, Summary | None]  # None where a metric does not apply
 
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, content: Any) -> Any:
         if not isinstance(content, Mapping) or "metrics" in content:
             return content
-        content = dict(content)
         if "am" not in content:
             raise ValueError("am is missing")
-        content["metrics"] = {name: content.pop(name) for name in METRICS if name in content}
-        return content
+        return {**content, "metrics": {name: content[name] for name in METRICS if name in content}}
 
     @model_serializer(mode="wrap")
     def _spread(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         content: dict[str, Any] = write(self)
         metrics = content.pop("metrics")
-        return {**{name: metrics.get(name) for name in METRICS}, **content}
+        first = {name: content.pop(name) for name in FIRST if name in content}
+        return {**first, **{name: metrics.get(name) for name in METRICS}, **content}
 
 
-class Protocol(Part):
-    """What results of one protocol share; with other values, numbers are not to be compared."""
+class ProtocolFields(Part):
+    """The protocol of a result; numbers under different protocols are not comparable."""
 
     version: Literal[1] = Field(default=1, alias="schema")
     dataset: str
@@ -92,46 +94,41 @@ class Costs(Part):
 
 
 class Growth(Part):
-    """What a learner has grown to after a step: the mean over seeds, or that of one seed.
-
-    Args:
-        parameters: Numbers needed to answer.
-        stored: Numbers kept between steps.
-        prototypes: Prototypes of each level.
-        most_prototypes: The largest of any seed.
-    """
+    """The size of a learner after a step: the mean over seeds, or that of one seed."""
 
     parameters: Number
     stored: Number
     prototypes: Counts | None = None
-    most_prototypes: Counts | None = None
+    most_prototypes: Counts | None = None  # the largest of any seed
 
 
-class SeedResult(Part):
-    """What one seed gave; accuracies are in per cent."""
+class Sizes(Part):
+    """What a learner takes: numbers to predict with and to keep between steps, prototypes, time and memory."""
+
+    parameters: Number | None = None
+    stored: Number | None = None
+    prototypes: Counts | None = None
+    bounds: Mapping[str, int | None] | None = None
+    parameter_bound: int | None = None
+    growth: list[Growth] | None = None
+    seconds: Costs | None = None
+    peak_rss_mb: float | None = None
+    device: str | None = None
+
+
+class SeedResult(Sizes):
+    """The result of one seed; accuracies are percentages."""
 
     seed: int
     matrix: Rows
     balanced: Rows
     chance: Rows | None = None
     parameters: int
-    stored: int | None = None
-    prototypes: Counts | None = None
-    bounds: Mapping[str, int | None] | None = None
-    parameter_bound: int | None = None
-    growth: list[Growth] | None = None
     seconds: Costs
-    peak_rss_mb: float | None = None
-    device: str | None = None
 
 
 class StepResult(Part):
-    """A step of the stream, and what is evaluated after it.
-
-    Args:
-        name: What people call it.
-        classes: Classes of the nodes that arrive with it.
-    """
+    """A step of the stream: its name, and the classes of the nodes that arrive with it."""
 
     name: str
     classes: list[int] = Field(min_length=1)
@@ -146,15 +143,11 @@ class Balanced(Part):
     matrices: list[Rows] = []
 
 
-def _empty_if_null(value: Any) -> Any:
-    return {} if value is None else value
+class RunResult(Sizes, WithMetrics, ProtocolFields):
+    """A finished run over its seeds; accuracies and metrics are percentages.
 
-
-class RunResult(Protocol, WithMetrics):
-    """A finished run over its seeds.
-
-    Accuracies and metrics are in per cent. Row ``i`` of a matrix is what was measured after step ``i``: on
-    the steps up to ``i``, and on those still to come that were asked about.
+    Row ``i`` of a matrix was measured after step ``i``: on the steps up to ``i``, and on later ones that were
+    evaluated ahead.
 
     Args:
         stream: The kind of stream.
@@ -172,21 +165,12 @@ class RunResult(Protocol, WithMetrics):
     seeds: list[int] = Field(min_length=1)
     matrices: list[Rows]
     chance: list[Rows] | None = None
-    parameters: Number | None = None
-    stored: Number | None = None
-    prototypes: Counts | None = None
-    bounds: Mapping[str, int | None] | None = None
-    parameter_bound: int | None = None
-    seconds: Costs | None = None
-    peak_rss_mb: float | None = None
-    device: str | None = None
-    versions: Annotated[dict[str, str], BeforeValidator(_empty_if_null)] = {}
+    versions: Annotated[dict[str, str], _Dict] = {}
     out: str | None = None
     balanced: Balanced | None = None
-    class_names: Annotated[dict[str, str], BeforeValidator(_empty_if_null)] = {}
+    class_names: Annotated[dict[str, str], _Dict] = {}
     left_out: list[str] = []
-    growth: list[Growth] | None = None
-    params: Annotated[dict[str, Any], BeforeValidator(_empty_if_null)] = {}
+    params: Annotated[dict[str, Any], _Dict] = {}
     recipe: str | None = None
     reference: str | None = None
     command: str | None = None
@@ -224,6 +208,7 @@ class RunResult(Protocol, WithMetrics):
         """Average accuracy after the last step."""
         return self.metrics["am"]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def tasks(self) -> list[list[int]]:
         """Classes of each step."""
@@ -231,29 +216,22 @@ class RunResult(Protocol, WithMetrics):
 
     @property
     def trivial_steps(self) -> list[int]:
-        """Steps whose questions have a single possible answer when they are learned."""
+        """Steps that have a single class to choose from when they are learned."""
         rows = self.chance[0] if self.chance else []
         return [step for step, row in enumerate(rows) if row[step] >= 100]
 
     @property
     def is_trivial(self) -> bool:
-        """Whether every question has a single possible answer, so that accuracy measures nothing."""
-        chance = None if self.chance is None else [cell for rows in self.chance for row in rows for cell in row]
-        return bool(chance) and min(chance or [0]) >= 100
+        """Whether there is never more than one class to choose from, so that accuracy measures nothing."""
+        return _is_trivial(self.chance)
 
     def measured(self) -> list[Measured]:
-        """What was measured with each seed."""
+        """The measurements of each seed."""
         forgets = self.metrics.get("fm") is not None or len(self.steps) == 1
-        balanced = self.balanced.matrices if self.balanced and self.balanced.matrices else None
-        return [
-            Measured(
-                matrix,
-                balanced=balanced[at] if balanced else None,
-                chance=self.chance[at] if self.chance else None,
-                forgets=forgets,
-            )
-            for at, matrix in enumerate(self.matrices)
-        ]
+        balanced = self.balanced.matrices if self.balanced else []
+        nothing = [None] * len(self.seeds)
+        rows = zip(self.matrices, balanced or nothing, self.chance or nothing, strict=True)
+        return [Measured(*matrices, forgets=forgets) for matrices in rows]
 
     def curve(self, metric: Metric) -> list[Summary | None]:
         """A metric after each step, over seeds."""
@@ -263,39 +241,25 @@ class RunResult(Protocol, WithMetrics):
         """The accuracy matrix over seeds."""
         return [[summarize(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.matrices, strict=True)]
 
-    def with_seconds(self, more: float) -> RunResult:
-        """The same, with seconds that were spent on no seed added to the total."""
-        if self.seconds is None:
-            return self
-        total = self.seconds.total + more
-        return self.model_copy(update={"seconds": self.seconds.model_copy(update={"total": total})})
-
     def seconds_per_seed(self) -> Costs | None:
-        """The mean seconds of a seed."""
-        parts = self.seconds and {name: value / len(self.seeds) for name, value in self.seconds}
-        return Costs(**parts) if parts else None
+        """The mean seconds per seed."""
+        return self.seconds and Costs(**{name: value / len(self.seeds) for name, value in self.seconds})
 
     def class_name(self, label: int) -> str:
-        """What a class is called."""
+        """The name of a class."""
         return self.class_names.get(str(label), f"class {label}")
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of ``hpn run --json``."""
-        content = self.model_dump(mode="json", by_alias=True)
-        first = ("schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges")
-        return {**{name: content.pop(name) for name in first}, "tasks": self.tasks, **content}
 
 
 class View(Part):
-    """The test nodes of all steps so far as a learner sees them.
+    """The test nodes of all steps so far as a learner represents them.
 
     Args:
         after: The step learned last.
         points: t-SNE of the representations.
         classes: The class of each point.
-        silhouette: How far the classes are apart in the representation itself, from −1 to 1.
-        neighbors: Per cent of the nodes whose nearest others are mostly of their own class.
-        neighbors_within: The same with others of the node's own step only, the mean over steps.
+        silhouette: How well the classes separate in the representation itself, from −1 to 1.
+        neighbors: Percentage of the nodes whose nearest neighbours are mostly of their own class.
+        neighbors_within: The same among the nodes of one step, averaged over steps.
     """
 
     after: int = Field(ge=0)
@@ -348,18 +312,21 @@ def parse_result(kind: type[Model], content: Any, file: Path, advice: str = "run
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        problem = first["msg"].removeprefix("Value error, ")
-        what = f"{where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}"
-        raise DataError(f"{file} is damaged ({' '.join(what.split())}); {advice}") from None
+        raise DataError(f"{file} is damaged ({describe_problem(error)}); {advice}") from None
+
+
+def describe_problem(error: ValidationError) -> str:
+    """The first problem that a validation found, on one line: where and what."""
+    first = error.errors()[0]
+    where, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    return " ".join(f"{where}{': ' if where else ''}{problem[:1].lower()}{problem[1:]}".split())
 
 
 def read_object(file: Path) -> dict[str, Any]:
     """Read a JSON object that a command wrote.
 
     Raises:
-        DataError: If it is not there, or not a JSON object.
+        DataError: If the file is missing, or not a JSON object.
     """
     try:
         content = json.loads(file.read_bytes())
@@ -386,8 +353,9 @@ def combine_seeds(
     command: str,
     out: Path,
     reference: RunResult | None = None,
+    load_seconds: float = 0.0,
 ) -> RunResult:
-    """Put the finished seeds of a run together.
+    """Combine the finished seeds of a run.
 
     Args:
         config: The run.
@@ -396,87 +364,77 @@ def combine_seeds(
         command: The command line that repeats the run.
         out: The run folder.
         reference: The run that intransigence refers to.
+        load_seconds: Time that no seed counts, which is added to the total.
     """
+    steps, forgets = config.plan.steps, not config.learner.sees_past
     chance = [seed.chance for seed in finished if seed.chance is not None]
-    result = RunResult(
-        dataset=config.dataset,
-        method=config.method,
-        backbone=config.backbone,
-        scenario=config.scenario,
-        evaluate=config.evaluate,
-        edges=config.edges,
-        stream=config.stream,
-        data_sha256=config.data_sha256,
-        steps=[StepResult(name=step.name, classes=list(step.classes)) for step in config.plan.steps],
+    chance = chance if len(chance) == len(finished) else []
+    references = {} if reference is None else dict(zip(reference.seeds, reference.matrices, strict=True))
+
+    def summaries(names: Iterable[str], measured: Sequence[Measured]) -> dict[str, Any]:
+        skip = _is_trivial(chance)
+        return {name: None if skip else summarize([METRICS[name](seed) for seed in measured]) for name in names}
+
+    measured = [
+        Measured(seed.matrix, seed.balanced, seed.chance, references.get(seed.seed), forgets=forgets)
+        for seed in finished
+    ]
+    balanced = summaries(("am", "fm", "ars"), [Measured(seed.balanced, forgets=forgets) for seed in finished])
+    seconds = {name: sum(getattr(seed.seconds, name) for seed in finished) for name in Costs.model_fields}
+    seconds["total"] += load_seconds
+    same = ("dataset", "method", "backbone", "scenario", "evaluate", "edges", "stream", "data_sha256", "versions")
+    return RunResult(
+        **{name: getattr(config, name) for name in (*same, "recipe")},
+        steps=[StepResult(name=step.name, classes=list(step.classes)) for step in steps],
         seeds=[seed.seed for seed in finished],
-        metrics={},
+        metrics=summaries(METRICS, measured),
+        balanced=Balanced(**balanced, matrices=[seed.balanced for seed in finished]),
         matrices=[seed.matrix for seed in finished],
-        chance=chance if len(chance) == len(finished) else None,
+        chance=chance or None,
         parameters=_mean([seed.parameters for seed in finished]),
         stored=_mean([seed.stored for seed in finished]),
         prototypes=_mean_counts([seed.prototypes for seed in finished]),
         bounds=finished[0].bounds,
         parameter_bound=finished[0].parameter_bound,
-        seconds=Costs(**{name: sum(getattr(seed.seconds, name) for seed in finished) for name in Costs.model_fields}),
+        growth=_mean_growth([seed.growth for seed in finished], len(steps)),
+        seconds=Costs(**seconds),
         peak_rss_mb=max((seed.peak_rss_mb for seed in finished if seed.peak_rss_mb), default=None),
         device=finished[-1].device,
-        versions=config.versions,
         out=str(out),
-        class_names={str(c): class_names[c] for step in config.plan.steps for c in step.classes},
+        class_names={str(c): class_names[c] for step in steps for c in step.classes},
         left_out=[class_names[c] for c in config.plan.left_out],
-        growth=_mean_growth([seed.growth for seed in finished], len(config.plan.steps)),
         params=config.effective_params(),
-        recipe=config.recipe,
         reference=None if reference is None else reference.out,
         command=command,
-    )
-    forgets = not config.learner.sees_past
-    measured = [
-        Measured(seed.matrix, seed.balanced, seed.chance, _reference_matrix(reference, seed.seed), forgets=forgets)
-        for seed in finished
-    ]
-    balanced = [Measured(seed.balanced, forgets=forgets) for seed in finished]
-    parts = {
-        name: None if result.is_trivial else summarize([METRICS[name](seed) for seed in balanced])
-        for name in ("am", "fm", "ars")
-    }
-    return result.model_copy(
-        update={
-            "metrics": {
-                name: None if result.is_trivial else summarize([metric(seed) for seed in measured])
-                for name, metric in METRICS.items()
-            },
-            "balanced": Balanced(**parts, matrices=[seed.balanced for seed in finished]),
-        }
     )
 
 
 def check_reference(reference: RunResult, config: RunConfig, seeds: Sequence[int]) -> None:
-    """Refuse a reference run of other questions.
+    """Refuse a reference run that was evaluated differently.
 
     Raises:
-        DataError: If it has other data, steps, seeds or another evaluation.
+        DataError: If it has other data, steps or seeds, or another protocol.
     """
     for name in ("dataset", "data_sha256", "stream", "scenario", "edges", "evaluate"):
-        value = getattr(config, name)
-        if getattr(reference, name) not in {value, None}:  # results of earlier versions have no data_sha256
+        found, value = getattr(reference, name), getattr(config, name)
+        if found not in {value, None}:  # results of earlier versions have no data_sha256
             raise DataError(
-                f"reference {reference.out} has {name} {getattr(reference, name)}, this run {value}; "
-                "give a run of the same questions"
+                f"reference {reference.out} has {name} {found}, this run {value}; "
+                "give a run with the same data and protocol"
             )
     if reference.tasks != [list(step.classes) for step in config.plan.steps]:
-        raise DataError(f"reference {reference.out} has other steps; give a run of the same questions")
-    missing = sorted(set(seeds) - set(reference.seeds))
-    if missing:
+        raise DataError(f"reference {reference.out} has other steps; give a run with the same data and protocol")
+    if missing := sorted(set(seeds) - set(reference.seeds)):
         raise DataError(f"reference {reference.out} has no seed {missing[0]}; run it with the same seeds")
 
 
-def _reference_matrix(reference: RunResult | None, seed: int) -> Rows | None:
-    return None if reference is None else reference.matrices[reference.seeds.index(seed)]
+def _is_trivial(chance: Sequence[Rows] | None) -> bool:
+    cells = [cell for rows in chance or () for row in rows for cell in row]
+    return bool(cells) and min(cells) >= 100
 
 
 def _mean(values: Sequence[Number | None]) -> Number | None:
-    """The mean, a whole number where it is one; none where a seed was finished before this was counted."""
+    """The mean, a whole number where it is one; ``None`` if a seed was finished before this was counted."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -484,29 +442,26 @@ def _mean(values: Sequence[Number | None]) -> Number | None:
     return int(mean) if mean == int(mean) else mean
 
 
-def _mean_counts(counts: Sequence[Counts | None]) -> Counts | None:
+def _mean_counts(counts: Iterable[Counts | None]) -> Counts | None:
     known = [count for count in counts if count is not None]
-    if not known:
-        return None
-    return {level: _mean([count[level] for count in known]) or 0 for level in known[0]}
+    return {level: _mean([count[level] for count in known]) or 0 for level in known[0]} if known else None
 
 
 def _mean_growth(seeds: Sequence[list[Growth] | None], num_steps: int) -> list[Growth] | None:
-    """What the seeds had grown to after each step; seeds from before this was counted have none."""
+    """The size after each step over seeds; ``None`` if a seed was finished before this was counted."""
     known = [steps for steps in seeds if steps is not None and len(steps) == num_steps]
     if len(known) < len(seeds):
         return None
     grown = []
     for step in zip(*known, strict=True):
         counts = [entry.prototypes for entry in step if entry.prototypes is not None]
+        most = {level: max(count[level] for count in counts) for level in counts[0]} if counts else None
         grown.append(
             Growth(
                 parameters=_mean([entry.parameters for entry in step]) or 0,
                 stored=_mean([entry.stored for entry in step]) or 0,
                 prototypes=_mean_counts(counts),
-                most_prototypes={level: max(count[level] for count in counts) for level in counts[0]}
-                if counts
-                else None,
+                most_prototypes=most,
             )
         )
     return grown

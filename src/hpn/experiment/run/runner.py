@@ -1,4 +1,4 @@
-"""One run: the loop over steps, once, and what makes it repeatable and safe from crashes."""
+"""One run: the loop over steps, and what makes it repeatable and safe from crashes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_choices, check_seeds, resolve_config
 from hpn.experiment.run.environment import Stopwatch, deterministic
 from hpn.experiment.run.finished import keep_request
-from hpn.experiment.run.folder import EXPLORER, RESULT, VIEWS, open_run_folder, read_json, write_json
+from hpn.experiment.run.folder import EXPLORER, RESULT, START_OVER, VIEWS, open_run_folder, read_json, write_json
 from hpn.experiment.run.result import RunResult, SeedResult, check_reference, combine_seeds, load_result, parse_result
-from hpn.experiment.run.saved import load_learner
-from hpn.experiment.run.seed import SeedRun
+from hpn.experiment.run.seed import SeedRun, load_learner
 from hpn.experiment.run.views import check_views, combine_views, make_view
 from hpn.experiment.track import Tracker
 from hpn.experiment.watch import Watcher
@@ -49,9 +48,9 @@ def run(
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> RunResult:
-    """Learn a stream step by step, measure after each step, and give the result.
+    """Learn a stream step by step, evaluate after each step, and return the result.
 
-    The same call again resumes an interrupted run, and gives the result of a finished one.
+    The same call again resumes an interrupted run, and returns the result of a finished one.
 
     Args:
         dataset: Name or path.
@@ -59,13 +58,13 @@ def run(
         out: Run folder; by default ``runs/`` and a name made from the configuration.
         data_root: Folder with the data.
         views: Also draw the test nodes after each step (t-SNE), into ``views.json``; for ``hpn``.
-        reference: A finished run of the same questions, such as joint training, for intransigence.
-        fresh: Delete what the folder holds of an earlier run.
-        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
+        reference: A finished run with the same data and protocol, such as joint training, for intransigence.
+        fresh: Delete an earlier run in the folder.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best available.
         ray: Address of a Ray cluster that computes the sums of ``hpn`` with the preset ``best``; ``local``
             for a new one on this machine. The result is the same, bit for bit.
         track: ``tensorboard`` or ``mlflow``: also send metrics per step and run there.
-        watcher: Is notified of everything that happens.
+        watcher: Receives the progress.
         choices: ``method`` (a name, ``MODULE:CLASS`` or a class), ``backbone``, ``scenario``, ``edges``,
             ``evaluate``, ``stream``, ``evaluate_ahead``, ``tasks``, ``classes_per_task``, ``settings`` and
             ``recipe``, as :func:`~hpn.experiment.run.config.resolve_config` takes them.
@@ -94,36 +93,42 @@ def run(
     best = load_result(Path(reference)) if reference else None
     if best:
         check_reference(best, config, chosen)
-    folder = Path(out) if out else config.default_folder()
-    jobs = [Job(config, seed, folder / f"seed-{seed}", views=views, device=device) for seed in chosen]
+    planned = PlannedRun(
+        config, Path(out) if out else config.default_folder(), chosen, root, graph, None, views, device
+    )
+    jobs = planned.jobs
     is_done = not fresh and all(job.is_finished() for job in jobs)
     if not is_done:
         # States what is wrong with the split before anything is written.
         jobs[0].stream = config.make_stream(graph, chosen[0])
-    load_seconds = time.perf_counter() - start
-    with open_run_folder(folder, config, fresh=fresh), deterministic(graph, device), _cluster(None if is_done else ray):
+    load_seconds, folder = time.perf_counter() - start, planned.folder
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(open_run_folder(folder, config.to_json(), fresh=fresh))
+        stack.enter_context(deterministic(graph, device))
+        if ray is not None and not is_done:
+            from hpn.experiment.execute.ray_fold import fold_on  # which imports this module
+
+            stack.enter_context(fold_on(ray))
         watcher.run_started(folder, len(chosen), len(config.plan.steps))
-        finished = [job.run(graph, watcher) for job in jobs]
+        for job in jobs:
+            job.run(graph, watcher)
         if views:
             combine_views(folder, chosen)
             _write_exploration(jobs[0], graph)
-        command = config.command(chosen, root) + (f" --reference {shlex.quote(str(reference))}" if reference else "")
-        result = combine_seeds(config, graph.class_names, finished, command=command, out=folder, reference=best)
-        result = result.with_seconds(load_seconds)
+        result = planned.combine(best, reference, load_seconds)
         write_json(folder / RESULT, result.to_json())
         request = {"dataset": dataset, "seeds": seeds, "views": views, "data_root": data_root, **choices}
-        request["reference"] = reference
-        recipes = [find_file(config.recipe)] if config.recipe else []
-        others = [Path(reference)] if reference else []
+        inputs = [*data_files(dataset, root), *([find_file(config.recipe)] if config.recipe else [])]
+        inputs += [Path(reference)] if reference else []
         if config.learner_code is None:  # code outside this package may change unnoticed
-            keep_request(folder, request, [*data_files(dataset, root), *recipes, *others], since=since)
+            keep_request(folder, {**request, "reference": reference}, inputs, since=since)
     watcher.run_finished(result)
     return result
 
 
 def _write_exploration(job: Job, graph: Graph) -> None:
-    """Write what the node explorer shows, from the checkpoint of a finished seed; for solved networks."""
-    file = job._file(EXPLORER)
+    """Write the data of the node explorer from the checkpoint of a finished seed; for solved networks."""
+    file = job.folder / EXPLORER
     if file.exists() or not isinstance(job.config.make_learner(job.seed), SolvedHPN):
         return
     learner: Any = load_learner(file.parent.parent, job.seed)
@@ -131,77 +136,88 @@ def _write_exploration(job: Job, graph: Graph) -> None:
     write_json(file, explore_run(learner.network_, stream, graph, job.config.evaluate).to_json())
 
 
-@contextlib.contextmanager
-def _cluster(address: str | None) -> Iterator[None]:
-    """Compute sums on a Ray cluster inside, if an address is given."""
-    if address is None:
-        yield
-        return
-    from hpn.experiment.execute.ray_fold import fold_on  # which imports this module
+@dataclass(eq=False)
+class PlannedRun:
+    """A run in its folder: a job for each seed, and the result over all of them."""
 
-    with fold_on(address):
-        yield
+    config: RunConfig
+    folder: Path
+    seeds: Sequence[int]
+    data_root: Path | None
+    graph: Graph
+    name: str | None = None  # in progress displays; by default method and backbone
+    views: bool = False  # whether the test nodes are drawn after each step as well
+    device: str = "cpu"
+
+    @property
+    def jobs(self) -> list[Job]:
+        """A job for each seed."""
+        shared = {key: getattr(self, key) for key in ("views", "device", "data_root", "graph", "name")}
+        return [Job(self.config, seed, self.folder / f"seed-{seed}", **shared) for seed in self.seeds]
+
+    def combine(
+        self, reference: RunResult | None = None, given_as: Path | str | None = None, load_seconds: float = 0.0
+    ) -> RunResult:
+        """Combine the finished seeds, measured against a reference run if there is one."""
+        command = self.config.command(self.seeds, self.data_root)
+        command += f" --reference {shlex.quote(str(given_as))}" if given_as else ""
+        return combine_seeds(
+            self.config,
+            self.graph.class_names,
+            [job.read() for job in self.jobs],
+            command=command,
+            out=self.folder,
+            reference=reference,
+            load_seconds=load_seconds,
+        )
 
 
 @dataclass(eq=False)
 class Job:
-    """One seed of a run in a folder of its own; without a folder, of a trial that tuning makes.
-
-    Args:
-        config: The run.
-        seed: The seed.
-        folder: Where its result and checkpoints go.
-        views: Whether to draw the test nodes after each step as well.
-        device: Where its learner computes.
-        stream: Its stream, if that was made before.
-        data_root: Folder with the data.
-        graph: Its data, if this process has it.
-        name: What progress displays call the run; by default method and backbone.
-    """
+    """One seed of a run in a folder of its own; for a trial of a search, which keeps no files, see :meth:`validate`."""
 
     config: RunConfig
     seed: int
-    folder: Path | None = None
+    folder: Path = Path()  # where its result and checkpoints go
     views: bool = False
     device: str = "cpu"
-    stream: Stream | None = None
+    stream: Stream | None = None  # if it is made already
     data_root: Path | None = None
-    graph: Graph | None = None
+    graph: Graph | None = None  # if this process has it
     name: str | None = None
+    is_trial: bool = False
 
     def __str__(self) -> str:
         words = (self.config.method, self.config.backbone)
         return f"{self.name or ' '.join(word for word in words if word)} seed {self.seed}"
 
     def is_finished(self) -> bool:
-        """Whether the folder holds all that is wanted."""
-        return all(self._file(name).exists() for name in ([RESULT, VIEWS] if self.views else [RESULT]))
+        """Whether the folder holds all results."""
+        return all((self.folder / name).exists() for name in ([RESULT, VIEWS] if self.views else [RESULT]))
 
     def read(self) -> SeedResult:
         """The result of a finished seed."""
-        file = self._file(RESULT)
-        return parse_result(SeedResult, read_json(file), file, "use --fresh to start over, or choose another --out")
+        return parse_result(SeedResult, read_json(self.folder / RESULT), self.folder / RESULT, START_OVER)
 
-    def run(self, graph: Graph, watcher: Watcher) -> SeedResult:
+    def run(self, graph: Graph, watcher: Watcher) -> None:
         """Run, or finish, the seed."""
         if self.is_finished():
-            result = self.read()
             watcher.seed_finished(self.seed, reused=True)
-            return result
+            return
         stream = self.stream or self.config.make_stream(graph, self.seed)
         self.stream = None
-        result = self.read() if self._file(RESULT).exists() else self._learn(stream, watcher)
-        if not self.is_finished():  # it ran, in part at least, before views were wanted
+        if not (self.folder / RESULT).exists():
+            self._learn(stream, watcher)
+        if not self.is_finished():  # it ran, in part at least, before views were requested
             learner = self.config.make_learner(self.seed).to(self.device)
             views = [make_view(learner, stream, index) for index in learn_steps(learner, stream)]
-            write_json(self._file(VIEWS), [view.model_dump() for view in views])
-        return result
+            write_json(self.folder / VIEWS, [view.model_dump() for view in views])
 
     def validate(self, graph: Graph) -> float:
         """The accuracy mean on validation nodes, by which tuning chooses; test nodes are not evaluated.
 
         Raises:
-            FloatingPointError: If what was learned is not a number.
+            FloatingPointError: If a learned value is not a number.
         """
         stream = self.config.make_stream(graph, self.seed)
         learner = self.config.make_learner(self.seed).to(self.device)
@@ -215,36 +231,26 @@ class Job:
                 found += row.accuracy[-1:] if is_for_learning else row.accuracy
         return math.fsum(found) / len(found)
 
-    def _file(self, name: str) -> Path:
-        if self.folder is None:
-            raise ValueError(f"{self} has no folder")
-        return self.folder / name
-
-    def _learn(self, stream: Stream, watcher: Watcher) -> SeedResult:
-        folder = self._file(RESULT).parent
-        folder.mkdir(exist_ok=True)
-        for half_written in folder.glob(".*.part"):
+    def _learn(self, stream: Stream, watcher: Watcher) -> None:
+        self.folder.mkdir(exist_ok=True)
+        for half_written in self.folder.glob(".*.part"):
             half_written.unlink()
         learner = self.config.make_learner(self.seed).to(self.device)
-        progress = SeedRun.resume(folder, learner, self.seed, watcher)
+        progress = SeedRun(self.folder, learner, self.seed, watcher)
         watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
-        with contextlib.closing(progress.log), _reporting_full_disk(progress, len(stream)):
+        try:
             for index in learn_steps(learner, stream, first=progress.next_step, observer=progress, watch=watch):
                 with watch.measure("predict"):
                     row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
                 progress.finish_step(row, make_view(learner, stream, index) if self.views else None)
-            return progress.finish()
-
-
-@contextlib.contextmanager
-def _reporting_full_disk(progress: SeedRun, num_steps: int) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if not disk_full(error):
-            raise
-        kept = f"{progress.num_saved} of {num_steps} steps of seed {progress.seed} are kept"
-        raise RunFolderError(describe_disk_full(progress.folder, kept)) from error
+            progress.finish()
+        except OSError as error:
+            if not disk_full(error):
+                raise
+            kept = f"{progress.num_saved} of {len(stream)} steps of seed {self.seed} are kept"
+            raise RunFolderError(describe_disk_full(self.folder, kept)) from error
+        finally:
+            progress.log.close()
 
 
 def learn_steps(
@@ -255,13 +261,13 @@ def learn_steps(
     observer: Observer | None = None,
     watch: Stopwatch | None = None,
 ) -> Iterator[int]:
-    """Learn a stream step by step; each step is yielded when it is learned.
+    """Learn a stream step by step, and yield each step when it is learned.
 
     Args:
-        learner: Who learns.
+        learner: The learner.
         stream: The steps.
         first: The step to begin with.
-        observer: Is told of every epoch.
+        observer: Is notified of every epoch.
         watch: Measures the time as ``fit``.
     """
     watch = watch or Stopwatch({})

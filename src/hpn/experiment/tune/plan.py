@@ -1,4 +1,4 @@
-"""What a search for hyper-parameters is, resolved: every choice written out."""
+"""A search for hyper-parameters, resolved: every choice written out."""
 
 from __future__ import annotations
 
@@ -12,28 +12,20 @@ from typing import Any
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
-from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config, short_hash
+from hpn.experiment.run.config import DATA_PREFIX, RunConfig, resolve_config, setting_words, short_hash
 from hpn.experiment.tune.search import GENERATION, RANDOM_TRIALS, Settings, Space
 from hpn.params import check_space
 
 
 @dataclass(frozen=True)
 class TunePlan:
-    """A search, however many trials it makes.
+    """A search, whatever its number of trials."""
 
-    Args:
-        config: The run with the learner's defaults and the fixed settings.
-        space: What is searched.
-        fixed: Settings that are given and not searched, options of the data set included.
-        seeds: Seeds that a trial is averaged over.
-        num_val: Validation nodes of all tasks.
-    """
-
-    config: RunConfig
+    config: RunConfig  # the run with the learner's defaults and the fixed settings
     space: Space
-    fixed: dict[str, Any]
-    seeds: tuple[int, ...]
-    num_val: int
+    fixed: dict[str, Any]  # settings that are given and not searched, options of the data set included
+    seeds: tuple[int, ...]  # that a trial is averaged over
+    num_val: int  # validation nodes of all tasks
 
     @property
     def defaults(self) -> Settings:
@@ -42,18 +34,15 @@ class TunePlan:
         return {name: effective[name] for name in self.space}
 
     def noise(self, am: float) -> float:
-        """Standard error of an accuracy mean in per cent that comes from so many validation nodes.
-
-        As if nodes were drawn independently and all tasks were of one size.
-        """
+        """Standard error of a validation AM, as if nodes were independent and all tasks of one size."""
         return math.sqrt(am * (100 - am) / self.num_val)
 
     def describe_space(self) -> dict[str, Any]:
-        """What is searched, as plain data."""
+        """The search space as plain data."""
         return {name: choice.describe() for name, choice in self.space.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The configuration as it stands in ``config.json``."""
+        """The content of ``config.json``."""
         content = self.config.to_json()
         content["versions"]["optuna"] = version("optuna")
         return {
@@ -66,23 +55,20 @@ class TunePlan:
         }
 
     def default_folder(self) -> Path:
-        """Where the search goes unless told: ``runs/tune-DATASET-METHOD-…-HASH``."""
-        method = self.config.method.replace(":", ".")
-        parts = ["tune", Path(self.config.dataset).stem, method, self.config.backbone, short_hash(self.to_json())]
-        return Path("runs") / "-".join(part for part in parts if part)
+        """The folder of the search unless one is given: ``runs/tune-DATASET-METHOD-…-HASH``."""
+        return self.config.default_folder("tune", short_hash(self.to_json()))
 
     def command(self, trials: int, final_seeds: int) -> str:
         """The command line that repeats the search."""
-        words = ["hpn", "tune", *self.config.protocol_words(), "--trials", str(trials)]
-        words += ["--seeds", str(len(self.seeds)), "--final-seeds", str(final_seeds)]
-        words += [word for name, value in self.fixed.items() for word in ("--set", f"{name}={value}")]
-        return shlex.join(words)
+        counts = {"--trials": trials, "--seeds": len(self.seeds), "--final-seeds": final_seeds}
+        words = [word for name, count in counts.items() for word in (name, str(count))]
+        return shlex.join(["hpn", "tune", *self.config.protocol_words(), *words, *setting_words(self.fixed)])
 
 
 def make_plan(
     dataset: str, *, seeds: int, choices: Mapping[str, Any], data_root: Path | None
 ) -> tuple[TunePlan, Graph]:
-    """Check every argument, load the data, and write out what was left to defaults.
+    """Check every argument, load the data, and write out the defaults.
 
     Raises:
         ConfigError: If an argument cannot be used, or there are no validation nodes to choose by.
@@ -99,7 +85,7 @@ def make_plan(
             learner(**{**config.params, name: choice.values[0]})
         except ConfigError as error:
             raise ConfigError(f"hpn tune searches {name} of {config.method}, but {error}") from None
-    is_single = all(len(task) == 1 for task in config.tasks) if config.evaluate == "oracle" else False
+    is_single = config.evaluate == "oracle" and all(len(task) == 1 for task in config.tasks)
     if is_single or len({label for task in config.tasks for label in task}) == 1:
         raise ConfigError("there is a single class to choose from, so there is nothing to tune by")
     stream = config.make_stream(graph, 0)

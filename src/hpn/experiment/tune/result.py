@@ -5,55 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from hpn.experiment.recipes import Published
-from hpn.experiment.run.result import Part, Protocol, RunResult
+from hpn.experiment.run.result import Part, ProtocolFields, RunResult
 from hpn.metrics import Summary
 
 
 class Trial(Part):
-    """Settings that were tried.
-
-    Args:
-        am: Validation AM over the seeds; ``None`` if a seed failed.
-        error: Why the first such seed failed.
-    """
+    """Settings that were tried."""
 
     trial: int
     settings: dict[str, Any]
-    am: Summary | None
-    error: str | None
+    am: Summary | None  # validation AM over the seeds, unless a seed failed
+    error: str | None  # why the first such seed failed
     seconds: float
 
 
-class TuneResult(Protocol):
-    """What was searched, tried and chosen.
-
-    Args:
-        seeds: Seeds that a trial is averaged over.
-        space: What was searched.
-        best: Number of the chosen trial.
-        settings: The chosen hyper-parameters, those that were given included.
-        noise: Standard error of a validation AM.
-        result: The run with the chosen settings on test nodes.
-        recipe: The file with the settings.
-    """
+class TuneResult(ProtocolFields):
+    """The search space, the trials and the choice."""
 
     method: str
     backbone: str | None
     tasks: list[list[int]]
-    seeds: list[int]
+    seeds: list[int]  # that a trial is averaged over
     space: dict[str, Any]
-    best: int
-    settings: dict[str, Any]
+    best: int  # number of the chosen trial
+    settings: dict[str, Any]  # the chosen hyper-parameters, those that were given included
     validation_am: Summary | None
-    noise: float
+    noise: float  # standard error of a validation AM
     trials: list[Trial]
-    result: RunResult
+    result: RunResult  # the run with the chosen settings on test nodes
     published: Published | None
-    recipe: str
+    recipe: str  # the file with the settings
     command: str
     out: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of ``hpn tune --json``."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return {**content, "result": self.result.to_json()}

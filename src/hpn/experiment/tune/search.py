@@ -1,8 +1,8 @@
-"""Which settings to try next: always the same ones after the same results.
+"""The settings to try next: always the same ones after the same results.
 
-Settings are proposed in generations of a fixed size. Each generation has a sampler of its own, seeded by the
-generation's number, that knows the results of the generations before and nothing else. So neither the number
-of workers, nor the order in which they finish, nor an interruption makes a difference.
+Settings are proposed in generations of a fixed size. The sampler of a generation is seeded by its number and
+knows only the results of earlier generations. So the number of workers, the order in which they finish and
+interruptions make no difference.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from optuna.study import Study
 
 GENERATION = 6
+# Trials before the sampler begins to learn from results.
 RANDOM_TRIALS = 10
-"""Trials before the sampler begins to learn from results."""
 MOST_REPEATS = 50
+# Significant digits of a value from a range; tuning cannot distinguish more.
 DIGITS = 3
-"""Significant digits of a value from a range: more would promise what tuning cannot tell apart."""
 
 Space = Mapping[str, SearchChoice]
 Settings = dict[str, Any]
 
 
 def settings_key(settings: Mapping[str, Any]) -> str:
-    """The same text for the same settings."""
+    """A text that is equal for equal settings."""
     return json.dumps(settings, sort_keys=True)
 
 
 def next_settings(
     space: Space, tried: Sequence[Settings], values: Sequence[float], *, defaults: Settings, most: int
 ) -> list[Settings]:
-    """The next generation, which is empty when there is nothing left to try.
+    """The next generation; empty if nothing is left to try.
 
     Args:
         space: What is searched.
         tried: Settings of all generations before, in order.
-        values: What each was worth, ``-inf`` if it failed.
+        values: Validation AM of each, ``-inf`` if it failed.
         defaults: The first settings to try, whether they are in the space or not.
         most: Trials in all.
 
@@ -64,7 +64,7 @@ def next_settings(
         if len(tried) + len(found) >= end:
             break
         params = study.ask(distributions).params
-        settings = {name: _rounded(choice, params[name]) for name, choice in space.items()}
+        settings = {name: _round(choice, params[name]) for name, choice in space.items()}
         if settings_key(settings) not in known:
             known.add(settings_key(settings))
             found.append(settings)
@@ -72,7 +72,7 @@ def next_settings(
 
 
 def _all_settings(space: Space, defaults: Settings, most: int) -> list[Settings] | None:
-    """Everything there is to try, if that is not more than may be tried."""
+    """The whole space, if it is not larger than ``most``."""
     choices = [choice.values for choice in space.values() if isinstance(choice, OneOf)]
     if len(choices) < len(space) or math.prod(map(len, choices)) > most:
         return None
@@ -111,7 +111,7 @@ def _contains(choice: SearchChoice, value: Any) -> bool:
     return isinstance(value, int | float) and choice.low <= value <= choice.high
 
 
-def _rounded(choice: SearchChoice, value: Any) -> Any:
+def _round(choice: SearchChoice, value: Any) -> Any:
     if isinstance(choice, OneOf):
         return value
     return min(max(float(f"{value:.{DIGITS}g}"), choice.low), choice.high)

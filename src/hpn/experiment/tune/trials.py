@@ -1,4 +1,4 @@
-"""The trials of a search, kept on disk as soon as they are known."""
+"""The trials of a search, kept on disk as soon as they end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare.runs import CellRun
-from hpn.experiment.execute.jobs import Batch, Executor, JobEnd, WorkerError
+from hpn.experiment.execute import Batch, JobExecutor
+from hpn.experiment.execute.jobs import JobEnd, WorkerError
+from hpn.experiment.run.folder import START_OVER
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan
@@ -25,11 +27,10 @@ from hpn.metrics import summarize
 class TrialLog:
     """Ends of trials by settings and seed in a file: one JSON object per line.
 
-    Args:
-        path: The file; what a crash left of its last line is dropped.
+    A last line that a crash cut off is dropped.
 
     Raises:
-        RunFolderError: If the file is damaged elsewhere.
+        RunFolderError: If another line cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,18 +44,16 @@ class TrialLog:
                 end = JobEnd(entry["error"], entry["seconds"], entry["am"])
                 self._known[settings_key(entry["settings"]), entry["seed"]] = end
             except (ValueError, KeyError, TypeError) as error:
-                raise RunFolderError(
-                    f"{path}, line {number} cannot be read; use --fresh to start over, or choose another --out"
-                ) from error
+                raise RunFolderError(f"{path}, line {number} cannot be read; {START_OVER}") from error
         if len(whole) < len(content):
             os.truncate(path, len(whole))
 
     def get(self, settings: Mapping[str, Any], seed: int) -> JobEnd | None:
-        """What is known of these settings with this seed."""
+        """The end of the trial of these settings with this seed, if it is known."""
         return self._known.get((settings_key(settings), seed))
 
     def add(self, settings: Mapping[str, Any], seed: int, end: JobEnd, *, trial: int) -> None:
-        """Keep an end, even if the power fails right after."""
+        """Keep an end, on disk when this returns."""
         end = replace(end, seconds=round(end.seconds, 3))
         what = {"trial": trial, "seed": seed, "settings": settings}
         entry = {**what, "am": end.value, "error": end.error, "seconds": end.seconds}
@@ -66,14 +65,14 @@ class TrialLog:
 
 
 class Search:
-    """The trials in order; what the log knows is not evaluated again.
+    """The trials in order; those in the log are not evaluated again.
 
     Args:
-        plan: What is searched and how.
-        log: Keeps their ends.
+        plan: The search.
+        log: Keeps the ends of trials.
         executor: Where jobs run.
-        watcher: Is told how far they are.
-        job: What all jobs have in common.
+        watcher: Receives the progress.
+        job: A trial, whose configuration and seed are replaced.
         num_trials: Settings to try.
         final_seeds: Seeds of the run with the chosen settings.
 
@@ -85,7 +84,7 @@ class Search:
         self,
         plan: TunePlan,
         log: TrialLog,
-        executor: Executor,
+        executor: JobExecutor,
         watcher: Watcher,
         job: Job,
         *,
@@ -100,7 +99,7 @@ class Search:
 
     @property
     def trials(self) -> list[Trial]:
-        """The settings tried so far, as far as what they give is known."""
+        """The settings of which all seeds have ended."""
         found = []
         for number, settings in enumerate(self.settings):
             ends = [end for seed in self.plan.seeds if (end := self._log.get(settings, seed))]
@@ -128,9 +127,7 @@ class Search:
         self._batch.total = self._most * len(self.plan.seeds) + self._final_seeds
 
     def best(self) -> int:
-        """The trial with the highest validation AM; the first of equal ones.
-
-        The defaults, if it does not beat them by more than the standard error.
+        """The trial with the highest validation AM, or the defaults if it is within their standard error.
 
         Raises:
             ConfigError: If every trial failed.
@@ -142,7 +139,7 @@ class Search:
         return best if values[best] - values[0] > self.plan.noise(values[best]) else 0
 
     def measure(self, trial: int, folder: Path) -> RunResult:
-        """Run the settings of a trial as ``hpn run`` does, evaluating on test nodes.
+        """Run the settings of a trial as ``hpn run`` does, with evaluation on test nodes.
 
         Raises:
             WorkerError: If a seed fails.

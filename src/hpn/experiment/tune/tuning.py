@@ -1,12 +1,12 @@
-"""Choosing hyper-parameters on validation nodes, and measuring the choice on test nodes once it is made.
+"""Choosing hyper-parameters on validation nodes, and measuring the choice on test nodes afterwards.
 
 ::
 
     config.json     what is searched and how, versions included
-    trials.jsonl    one line a trial and seed, written as soon as it is known
+    trials.jsonl    one line per trial and seed, written as soon as it ends
     final-…/        the run with the chosen settings
-    recipe.yaml     the chosen settings, how they were chosen, and what they give
-    result.json     what ``hpn tune --json`` prints
+    recipe.yaml     the chosen settings, how they were chosen, and their results
+    result.json     the output of ``hpn tune --json``
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ def tune(
         final_seeds: How many seeds (0, 1, …) the chosen settings are measured with on test nodes.
         workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
-        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is. On a cluster,
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best available. On a cluster,
             ``auto`` stands for ``cpu``, and with ``cuda`` every job takes a GPU.
         out: Folder; by default ``runs/`` and a name made from the configuration.
         recipe_out: File to write the recipe to, besides the one in the folder.
         data_root: Folder with the data.
-        fresh: Delete what the folder holds of an earlier search.
-        watcher: Is told how far it is.
+        fresh: Delete an earlier search in the folder.
+        watcher: Receives the progress.
         choices: ``method``, ``backbone``, ``scenario``, ``edges``, ``evaluate``, ``stream``, ``tasks``,
             ``classes_per_task`` and ``settings``, as ``resolve_config`` takes them.
-            What ``settings`` gives is fixed, not searched.
+            Hyper-parameters in ``settings`` are fixed, not searched.
 
     Returns:
-        What was tried and chosen; ``to_json()`` is what ``hpn tune --json`` prints.
+        The trials and the choice; ``to_json()`` is the output of ``hpn tune --json``.
 
     Raises:
         ConfigError: If an argument cannot be used, or no trial gives a number.
@@ -85,8 +85,7 @@ def tune(
         >>> tuned.result.metrics["am"].mean > 90
         True
     """
-    counts = {"trials": trials, "seeds": seeds, "final_seeds": final_seeds}
-    for name, count in counts.items():
+    for name, count in {"trials": trials, "seeds": seeds, "final_seeds": final_seeds}.items():
         if count < 1:
             raise ConfigError(f"{name} must be at least 1, got {count}")
     if recipe_out is not None and Path(recipe_out).is_dir():
@@ -97,8 +96,8 @@ def tune(
     with one_thread():  # as workers load it: neighbours at equal distances may depend on that
         plan, graph = make_plan(dataset, seeds=seeds, choices=choices, data_root=root)
     folder = Path(out) if out else plan.default_folder()
-    job = Job(plan.config, 0, device=device, data_root=root, graph=graph)
-    with open_run_folder(folder, plan, fresh=fresh), executor:
+    job = Job(plan.config, 0, device=device, data_root=root, graph=graph, is_trial=True)
+    with open_run_folder(folder, plan.to_json(), fresh=fresh), executor:
         log, watcher = TrialLog(folder / TRIALS), watcher or Watcher()
         search = Search(plan, log, executor, watcher, job, num_trials=trials, final_seeds=final_seeds)
         search.run()
@@ -141,26 +140,22 @@ def _tuned(search: Search, best: int, result: RunResult, graph: Graph, *, comman
 
 def _recipe(plan: TunePlan, tuned: TuneResult) -> Recipe:
     config, result = plan.config.with_params(tuned.trials[tuned.best].settings), tuned.result
+    protocol = {
+        **{key: getattr(config, key) for key in ("stream", "edges", "evaluate")},
+        "tasks": ";".join(",".join(map(str, task)) for task in config.tasks),
+        "data": config.data_options,
+    }
     return Recipe(
-        **{key: getattr(tuned, key) for key in ("dataset", "method", "backbone", "scenario", "settings")},
+        **{key: getattr(tuned, key) for key in ("dataset", "method", "backbone", "scenario", "settings", "published")},
         chosen=Chosen(
             tuned_for=config.learner.tuned_for,
             validation_am=_spread(tuned.validation_am),
             default_am=_spread(tuned.trials[0].am),
             noise=round(tuned.noise, 4),
             trials=len(tuned.trials),
-            seeds=tuned.seeds,
-            space=tuned.space,
-            protocol={
-                "stream": config.stream,
-                "edges": config.edges,
-                "evaluate": config.evaluate,
-                "tasks": ";".join(",".join(map(str, task)) for task in config.tasks),
-                "data": config.data_options,
-            },
-            command=tuned.command,
+            protocol=protocol,
+            **{key: getattr(tuned, key) for key in ("seeds", "space", "command")},
         ),
-        published=tuned.published,
         ours=Ours(
             seeds=result.seeds,
             am=_spread(result.metrics["am"]),
