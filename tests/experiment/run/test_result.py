@@ -9,15 +9,15 @@ from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.result import SeedResult, combine_seeds
 
 CONTRACT = {
-    "schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges", "tasks", "seeds", "am", "fm",
-    "ars", "matrices", "parameters", "prototypes", "bounds", "seconds", "peak_rss_mb", "versions", "out",
-}  # fmt: skip
+    *("schema", "dataset", "method", "backbone", "scenario", "evaluate", "edges", "tasks", "seeds", "am", "fm", "ars"),
+    *("matrices", "parameters", "prototypes", "bounds", "seconds", "peak_rss_mb", "versions", "out"),
+}
+TWO_TASKS = [[80.0], [60.0, 90.0]]
 
 
 def seed_result(matrix: list[list[float]], **changes: Any) -> SeedResult:
     seconds = {"fit": 1.0, "predict": 0.5, "total": 2.0}
     plain = {"matrix": matrix, "balanced": matrix, "parameters": 10, "seconds": seconds, "peak_rss_mb": 100.0}
-    plain |= {"prototypes": None, "bounds": None}
     return SeedResult.model_validate({"seed": 0, **plain, **changes})
 
 
@@ -25,29 +25,25 @@ def combine(method: str, *finished: SeedResult) -> dict[str, Any]:
     tasks = "0,1;2,3" if len(finished[0].matrix) == 2 else "0,1"
     config, graph = resolve_config("digits", method=method, tasks=tasks)
     seeds = [result.model_copy(update={"seed": seed}) for seed, result in enumerate(finished)]
-    result = combine_seeds(config, graph.class_names, seeds, command="hpn run", out=Path("x"))
-    return result.to_json()
+    return combine_seeds(config, graph.class_names, seeds, command="hpn run", out=Path("x")).to_json()
 
 
 def test_the_contract_and_its_numbers() -> None:
-    result = combine(
-        "ncm",
-        seed_result([[80.0], [60.0, 90.0]]),
-        seed_result([[90.0], [90.0, 70.0]], parameters=11, peak_rss_mb=300.0),
-    )
+    other = [[90.0], [90.0, 70.0]]
+    result = combine("ncm", seed_result(TWO_TASKS), seed_result(other, parameters=11, peak_rss_mb=300.0))
     assert result.keys() >= CONTRACT
     assert result["am"] == {"mean": 77.5, "std": pytest.approx(3.5355339), "values": [75.0, 80.0]}
     assert result["fm"]["values"] == [-20.0, 0.0]
     assert result["ars"]["values"] == [75.0, 100.0]
-    assert result["matrices"] == [[[80.0], [60.0, 90.0]], [[90.0], [90.0, 70.0]]]
+    assert result["matrices"] == [TWO_TASKS, other]
     assert result["parameters"] == 10.5
     assert result["seconds"] == {"fit": 2.0, "predict": 1.0, "total": 4.0}
     assert result["peak_rss_mb"] == 300.0
     assert (result["backbone"], result["prototypes"], result["bounds"]) == (None, None, None)
 
 
-def test_what_does_not_apply_is_null() -> None:
-    joint = combine("joint", seed_result([[80.0], [60.0, 90.0]]))
+def test_metrics_that_do_not_apply_are_null() -> None:
+    joint = combine("joint", seed_result(TWO_TASKS))
     assert (joint["fm"], joint["ars"], joint["balanced"]["fm"]) == (None, None, None)
     assert joint["am"]["mean"] == 75.0
     one_task = combine("ncm", seed_result([[80.0]]))
@@ -55,29 +51,20 @@ def test_what_does_not_apply_is_null() -> None:
 
 
 def test_growth_is_the_mean_and_the_most_over_seeds() -> None:
-    def step(parameters: int, atomic: int) -> dict[str, Any]:
-        return {"parameters": parameters, "stored": 2 * parameters, "prototypes": {"atomic": atomic}}
+    def seed(*steps: tuple[int, int]) -> SeedResult:
+        growth = [{"parameters": p, "stored": 2 * p, "prototypes": {"atomic": atomic}} for p, atomic in steps]
+        return seed_result(TWO_TASKS, growth=growth, prototypes={"atomic": steps[-1][1]}, parameter_bound=99)
 
-    matrix = [[80.0], [60.0, 90.0]]
-    seeds = [
-        seed_result(matrix, growth=[step(10, 1), step(20, 3)], prototypes={"atomic": 3}, parameter_bound=99),
-        seed_result(matrix, growth=[step(12, 2), step(30, 7)], prototypes={"atomic": 7}, parameter_bound=99),
-    ]
-    result = combine("hpn", *seeds)
+    first, second = seed((10, 1), (20, 3)), seed((12, 2), (30, 7))
+    result = combine("hpn", first, second)
     assert result["parameter_bound"] == 99
-    assert result["growth"][1] == {
-        "parameters": 25,
-        "stored": 50,
-        "prototypes": {"atomic": 5},
-        "most_prototypes": {"atomic": 7},
-    }
-    assert combine("hpn", seeds[0], seed_result(matrix))["growth"] is None, "a seed from before it was counted"
-    cut_short = seed_result(matrix, growth=[step(10, 1)])
-    assert combine("hpn", seeds[0], cut_short)["growth"] is None, "it was interrupted then"
+    means = {"parameters": 25, "stored": 50, "prototypes": {"atomic": 5}, "most_prototypes": {"atomic": 7}}
+    assert result["growth"][1] == means
+    assert combine("hpn", first, seed_result(TWO_TASKS))["growth"] is None, "a seed of an earlier version"
+    assert combine("hpn", first, seed((10, 1)))["growth"] is None, "it was interrupted then"
 
 
 def test_seeds_of_earlier_versions_can_be_combined() -> None:
-    earlier = seed_result([[80.0], [60.0, 90.0]], device="cpu", precision="mixed", processes=2)
-    result = combine("ncm", earlier)
+    result = combine("ncm", seed_result(TWO_TASKS, device="cpu", precision="mixed", processes=2))
     assert result["device"] == "cpu"
     assert not {"precision", "processes"} & result.keys()

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
+from hpn.experiment.run.environment import Stopwatch, peak_rss_mb
 from hpn.experiment.run.seed import EventLog
 
 
-def test_what_the_checkpoint_does_not_know_is_cut_off(tmp_path: Path) -> None:
+def test_events_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    log = EventLog(path, keep=0)
+    log = EventLog(path, keep=1000)
     log.write("step", done=1)
     known = log.size()
+    assert path.read_bytes().startswith(b"{"), "a log shorter than the checkpoint states is not padded"
     log.write("step", done=2)
     log.close()
     with path.open("ab") as file:
@@ -21,8 +24,17 @@ def test_what_the_checkpoint_does_not_know_is_cut_off(tmp_path: Path) -> None:
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["step", "resumed"]
 
 
-def test_a_log_shorter_than_the_checkpoint_says_is_not_filled_up(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "log.jsonl", keep=1000)
-    log.write("resumed")
-    log.close()
-    assert (tmp_path / "log.jsonl").read_bytes().startswith(b"{")
+def test_seconds_add_up_over_a_crash() -> None:
+    watch = Stopwatch({"fit": 10.0, "predict": 1.0, "total": 12.0})
+    with watch.measure("fit"):
+        time.sleep(0.02)
+        inside = watch.read()
+    after = watch.read()
+    assert 10.015 < inside["fit"] <= after["fit"] < 11
+    assert after["predict"] == 1.0
+    assert after["total"] >= 12.0 + (after["fit"] - 10.0)
+
+
+def test_peak_memory_is_in_megabytes() -> None:
+    peak = peak_rss_mb()
+    assert peak is None or 50 < peak < 100_000

@@ -28,7 +28,7 @@ def quick(out: Path, **changes: Any) -> dict[str, Any]:
 
 
 class Fixed(LEARNERS["ncm"]):  # type: ignore[misc]
-    """Represents nodes as the test says."""
+    """Represents nodes by a function."""
 
     def __init__(self, represented: Any) -> None:
         super().__init__(seed=0)
@@ -47,7 +47,7 @@ def _answers(stream: TaskStream, after: int) -> dict[int, Tensor]:
     return {task: stream.query(step=task, after=after, evaluate="oracle")[1].y for task in range(after + 1)}
 
 
-def test_classes_far_apart_and_classes_that_fall_together(stream: TaskStream) -> None:
+def test_classes_that_separate_and_classes_that_do_not(stream: TaskStream) -> None:
     y = _answers(stream, 1)
     noise = torch.Generator().manual_seed(0)
 
@@ -82,35 +82,18 @@ def test_nodes_represented_alike(stream: TaskStream, width: int) -> None:
     assert np.isfinite(view.silhouette)
 
 
-def test_many_nodes_give_a_share_that_stays(stream: TaskStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MAX_NODES", 50)
-    seen: list[Tensor] = []
-
-    def numbered(query: Query) -> Tensor:
-        return torch.arange(len(query.nodes)).double().unsqueeze(1)
+def test_of_many_nodes_every_view_has_the_same_share(stream: TaskStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[np.ndarray] = []
 
     def plane(x: np.ndarray, seed: int) -> np.ndarray:
-        seen.append(torch.from_numpy(x))
+        seen.append(x)
         return np.zeros((len(x), 2))
 
+    monkeypatch.setattr(views, "MAX_NODES", 50)
     monkeypatch.setattr(views, "draw_tsne", plane)
-    views_made = [make_view(Fixed(numbered), stream, after) for after in (0, 1)]
-    assert [len(view.classes) for view in views_made] == [10, 20]
-    assert torch.equal(seen[1][:10], seen[0])
-
-
-@pytest.mark.parametrize("settings", [SOLVED, PAPER], ids=["best", "paper"])
-def test_a_run_with_views(tmp_path: Path, settings: dict[str, Any]) -> None:
-    result = quick(tmp_path, seeds=2, settings=settings, views=True)
-    found = json.loads((tmp_path / "views.json").read_text())
-    assert found["seeds"] == [0, 1]
-    for of_seed in found["views"]:
-        assert [view["after"] for view in of_seed] == [0, 1, 2]
-        assert {*of_seed[-1]["classes"]} == {label for task in result["tasks"] for label in task}
-    assert found["views"][0] != found["views"][1]
-    plain = quick(tmp_path / "plain", seeds=2, settings=settings)
-    assert plain["matrices"] == result["matrices"], "drawing changes nothing"
-    assert not (tmp_path / "plain" / "views.json").exists()
+    learner = Fixed(lambda query: torch.arange(len(query.nodes)).double().unsqueeze(1))
+    assert [len(make_view(learner, stream, after).classes) for after in (0, 1)] == [10, 20]
+    assert np.array_equal(seen[1][:10], seen[0])
 
 
 class Break(Watcher):
@@ -120,34 +103,40 @@ class Break(Watcher):
 
 
 @pytest.mark.parametrize("settings", [SOLVED, PAPER], ids=["best", "paper"])
-def test_interrupted_or_asked_for_later_views_are_the_same(
+def test_a_run_with_views_interrupted_or_requested_later(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With points that depend on all numbers and on the seed, as those of t-SNE do, but take no time."""
     monkeypatch.setattr(
         views, "draw_tsne", lambda x, seed: x @ np.random.default_rng(seed).normal(size=(x.shape[1], 2))
     )
-    quick(tmp_path / "once", settings=settings, views=True)
+    result = quick(tmp_path / "once", seeds=2, settings=settings, views=True)
     for folder, with_views in (("twice", True), ("twice without", False)):
         with pytest.raises(KeyboardInterrupt):
-            quick(tmp_path / folder, settings=settings, views=with_views, watcher=Break())
-        quick(tmp_path / folder, settings=settings, views=True)
-    quick(tmp_path / "later", settings=settings)
-    quick(tmp_path / "later", settings=settings, views=True)
-    once, *others = (
-        json.loads((tmp_path / name / "views.json").read_text()) for name in ("once", "twice", "twice without", "later")
-    )
+            quick(tmp_path / folder, seeds=2, settings=settings, views=with_views, watcher=Break())
+        quick(tmp_path / folder, seeds=2, settings=settings, views=True)
+    plain = quick(tmp_path / "later", seeds=2, settings=settings)
+    assert plain["matrices"] == result["matrices"], "drawing changes nothing"
+    assert not (tmp_path / "later" / "views.json").exists()
+    quick(tmp_path / "later", seeds=2, settings=settings, views=True)
+    names = ("once", "twice", "twice without", "later")
+    once, *others = (json.loads((tmp_path / name / "views.json").read_text()) for name in names)
     assert others == [once] * 3
+    assert once["seeds"] == [0, 1]
+    assert once["views"][0] != once["views"][1]
+    for of_seed in once["views"]:
+        assert [view["after"] for view in of_seed] == [0, 1, 2]
+        assert {*of_seed[-1]["classes"]} == {label for task in result["tasks"] for label in task}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"method": "finetune", "settings": DATA}, "finetune has no representations to view; use hpn"),
         ({"evaluate": "global"}, "evaluate 'global' does not give"),
     ],
 )
-def test_what_has_no_views(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_run_without_views_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         quick(tmp_path / "out", views=True, **changes)
     assert not (tmp_path / "out").exists()
