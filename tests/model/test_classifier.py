@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 import hpn
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
-from hpn.learners.hpn.account import SLOTS
 from hpn.learners.hpn.evidence import BANKS, Plane
+from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
 from hpn.model.inputs import read_graph
 from hpn.model.node_classifier import NodeClassifier

@@ -470,3 +470,11 @@ def test_arrays_in_files() -> None:
     assert array[:].tolist() == [[0, 1, 2], [-1, -1, -1], [6, 7, 8], [9, 10, 11]]
     assert array[np.array([3, 0])].tolist() == [[9, 10, 11], [0, 1, 2]]
     assert isinstance(encoder.allocate((4, 3), np.float32, 12), np.ndarray)
+
+
+def test_wide_projections_are_close_to_those_of_few_nodes(wide: GraphView, wide_slots: Slots) -> None:
+    """Lengths are measured after the projection if there are many nodes."""
+    for hop in range(3):
+        few, many = (wide_slots.projections(hop, everyone(wide), 4000, 0, are_few=few) for few in (True, False))
+        np.testing.assert_allclose(many, few, atol=0.4)
+        assert np.corrcoef(many.ravel(), few.ravel())[0, 1] > 0.999

@@ -1,4 +1,4 @@
-"""The data of the node explorer: a map of nodes, the account of each, and the codebook they are matched to.
+"""The data of the node explorer: a map of nodes, the breakdown of each prediction, and the codebook they are matched to.
 
 Arrays are written as little-endian numbers, compressed (zlib) and in base64, so that a browser reads 20,000
 nodes at once.
@@ -20,7 +20,7 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.run.result import Part
 from hpn.experiment.run.views import draw_tsne
-from hpn.learners.hpn.account import SLOTS, Accounts, find_accounts
+from hpn.learners.hpn.explain import SLOTS, Breakdown, break_down
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.learners.hpn.task_extractor import TaskExtractor
 from hpn.streams import GraphView, Stream
@@ -139,11 +139,11 @@ class Exploration(Part):
         return list(json.loads(self.names.tobytes()))
 
 
-class AccountGroup(NamedTuple):
-    """Nodes whose accounts have the same banks: their rows among the shown nodes, and the accounts."""
+class BreakdownGroup(NamedTuple):
+    """Nodes whose breakdowns have the same banks: their rows among the shown nodes, and the breakdown."""
 
     rows: np.ndarray
-    accounts: Accounts
+    breakdown: Breakdown
 
 
 class Shown(NamedTuple):
@@ -166,7 +166,7 @@ def choose_nodes(view: GraphView, nodes: np.ndarray, most: int = MOST_NODES) -> 
 def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: Evaluate) -> Exploration:
     """The test nodes of all steps after the last one.
 
-    Predictions are those of the evaluation: with the task given, the account is that of the task's extractor.
+    Predictions are those of the evaluation: with the task given, the breakdown is that of the task's extractor.
     The map is that of the network without a task, which places all nodes in one space.
     """
     last = len(stream) - 1
@@ -182,8 +182,8 @@ def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: 
         place = {node: row for row, node in enumerate(own.node.tolist())}
         rows = np.flatnonzero([number in place for number in numbers.tolist()])
         nodes = query.nodes.numpy()[[place[number] for number in numbers[rows].tolist()]]
-        accounts = find_accounts(network, query.graph, nodes, _always(query.classes), query.task)
-        groups.append(AccountGroup(rows, accounts))
+        breakdown = break_down(network, query.graph, nodes, _always(query.classes), query.task)
+        groups.append(BreakdownGroup(rows, breakdown))
     recorded: dict[int, int] = {}
     if evaluate == "oracle":
         for step, part in enumerate(network.tasks.values()):
@@ -207,7 +207,7 @@ def make_exploration(
     name: str,
     network: SolvedNetwork,
     shown: Shown,
-    groups: Sequence[AccountGroup],
+    groups: Sequence[BreakdownGroup],
     class_names: Mapping[int, Any],
     step_names: Sequence[str],
     *,
@@ -216,13 +216,13 @@ def make_exploration(
     drawing: Drawing = "pca",
     seed: int = 0,
 ) -> Exploration:
-    """Combine the accounts of all groups.
+    """Combine the breakdowns of all groups.
 
     Args:
         name: Of the data.
         network: The network.
         shown: The nodes.
-        groups: Their accounts.
+        groups: Their breakdowns.
         class_names: Names of all classes by class number, in the order to show them in.
         step_names: Names of the steps.
         is_task_given: Whether predictions are among the classes of the node's own task.
@@ -231,8 +231,8 @@ def make_exploration(
         seed: Of t-SNE.
     """
     n = len(shown.nodes)
-    banks = list(dict.fromkeys(bank for group in groups for bank in group.accounts.evidence.banks))
-    is_split = all(group.accounts.slots == SLOTS for group in groups)
+    banks = list(dict.fromkeys(bank for group in groups for bank in group.breakdown.evidence.banks))
+    is_split = all(group.breakdown.slots == SLOTS for group in groups)
     plane = network.planes["atomic"]
     small = np.int8 if plane.size < 256 else np.int16
     weights = np.zeros((len(groups), len(banks)))
@@ -246,19 +246,19 @@ def make_exploration(
         "evidence": np.zeros((len(SLOTS) if is_split else 0, 2, n), np.int16),
     }
     columns = {code: at for at, code in enumerate(class_names)}
-    for number, (rows, accounts) in enumerate(groups):
-        codes = np.array([columns[code] for code in accounts.evidence.classes])
-        width, at = accounts.pair.shape[1], [banks.index(bank) for bank in accounts.evidence.banks]
-        weights[number, at] = accounts.shares
+    for number, (rows, breakdown) in enumerate(groups):
+        codes = np.array([columns[code] for code in breakdown.evidence.classes])
+        width, at = breakdown.pair.shape[1], [banks.index(bank) for bank in breakdown.evidence.banks]
+        weights[number, at] = breakdown.shares
         found["group"][rows] = number
-        found["pair"][:width, rows] = codes[accounts.pair].T
-        found["probability"][:width, rows] = np.rint(100 * accounts.probability).T
-        found["node"][:width, rows] = accounts.node.T
-        found["class_level"][:width, rows] = accounts.class_level.T
-        for bank, positions in zip(at, accounts.atomic, strict=True):
+        found["pair"][:width, rows] = codes[breakdown.pair].T
+        found["probability"][:width, rows] = np.rint(100 * breakdown.probability).T
+        found["node"][:width, rows] = breakdown.node.T
+        found["class_level"][:width, rows] = breakdown.class_level.T
+        for bank, positions in zip(at, breakdown.atomic, strict=True):
             found["atomic"][bank][:width, rows] = positions.T
-        for slot, part in enumerate(accounts.by_slot if is_split else ()):
-            both = np.take_along_axis(part, accounts.pair, axis=1)
+        for slot, part in enumerate(breakdown.by_slot if is_split else ()):
+            both = np.take_along_axis(part, breakdown.pair, axis=1)
             found["evidence"][slot][:width, rows] = np.rint(100 * both).clip(-32768, 32767).T
     answer, runner_up = found.pop("pair")
     is_used = (weights[found["group"]].T > 0)[:, None] & (np.stack([answer, runner_up]) >= 0)
@@ -313,11 +313,11 @@ def _serve(
 
 
 def _draw(
-    network: SolvedNetwork, shown: Shown, groups: Sequence[AccountGroup], drawing: Drawing, seed: int
+    network: SolvedNetwork, shown: Shown, groups: Sequence[BreakdownGroup], drawing: Drawing, seed: int
 ) -> np.ndarray:
     """Coordinates ``[2, n]`` on a grid with the same unit in both directions."""
     if len(groups) == 1:
-        represented = network.represent(groups[0].accounts.evidence)
+        represented = network.represent(groups[0].breakdown.evidence)
     else:
         represented = network.represent(network.find_evidence(shown.view, shown.nodes))
     if drawing == "tsne" and len(represented) > MOST_DRAWN:

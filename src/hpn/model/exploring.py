@@ -9,8 +9,8 @@ import numpy as np
 
 from hpn.datasets import Graph
 from hpn.datasets.graph import UNLABELLED
-from hpn.experiment.exploration import AccountGroup, Drawing, Exploration, Shown, choose_nodes, make_exploration
-from hpn.learners.hpn.account import find_accounts
+from hpn.experiment.exploration import BreakdownGroup, Drawing, Exploration, Shown, choose_nodes, make_exploration
+from hpn.learners.hpn.explain import break_down
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.model.inputs import GraphLike, code_of, codes_of, default_labels
 from hpn.model.ledger import Ledger
@@ -42,8 +42,8 @@ def explore(
     np.minimum.at(steps, learned[learned >= 0], step_of_graph[ledger.rows[learned >= 0, 2]])
     steps[steps == len(graphs)] = -1
     shown = Shown(view, chosen, names.tolist(), codes, steps[chosen], len(rows))
-    accounts = find_accounts(network, view, chosen, partial(sorted, key=labels.__getitem__))
+    breakdown = break_down(network, view, chosen, partial(sorted, key=labels.__getitem__))
     step_names = [f"learned in a graph of {graph.num_nodes:,} nodes" for graph in graphs]
     classes = dict(sorted(classes.items(), key=lambda pair: str(pair[1])))
-    title, groups = getattr(data, "name", None) or "graph", [AccountGroup(np.arange(len(chosen)), accounts)]
+    title, groups = getattr(data, "name", None) or "graph", [BreakdownGroup(np.arange(len(chosen)), breakdown)]
     return make_exploration(title, network, shown, groups, classes, step_names, drawing=drawing)

@@ -20,6 +20,7 @@ from hpn.learners.hpn.evidence import (
     SHRINKAGE,
     STEEPNESS,
     Extractors,
+    Layer,
     Plane,
     fit_weights,
 )
@@ -139,7 +140,7 @@ def make_extractors(seed: int = 1) -> Extractors:
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         means.append(ClassMeans(rng.normal(size=NUM_FEATURES) / 9, directions))
     scales, weights = rng.uniform(0.5, 2, (2, len(BANKS)))
-    return Extractors(list(CLASSES), layers, means, WIDTH, SEED, scales, weights)
+    return Extractors(list(CLASSES), layers, means, Layer(WIDTH, SEED), scales, weights)
 
 
 def naive_evidence(extractors: Extractors, view: GraphView) -> np.ndarray:
@@ -218,20 +219,6 @@ def test_state_is_everything() -> None:
     assert (again.weights > 0).all()
     assert b"GraphView" in pickle.dumps(view)
     assert b"GraphView" not in pickle.dumps(extractors), "no graph is pickled"
-
-
-def test_scales_where_there_are_no_nodes() -> None:
-    """The size of the evidence at class means; nearby evidence is of the size of the farthest layer's."""
-    rng = np.random.default_rng(0)
-    given_evidence = [rng.normal(size=(3, 3)) * size for size in (1, 2, 3, 4, 5, 0)]
-    found = make_extractors().typical(given_evidence)
-    assert found.shape == (len(BANKS),)
-    for bank, part in enumerate(given_evidence[:-1]):
-        mean = [sum(row) / 3 for row in part]
-        squares = [(value - mean[row]) ** 2 for row in range(3) for value in part[row]]
-        assert found[bank] == pytest.approx(math.sqrt(sum(squares) / 9))
-    assert found[5] > 0  # silent banks are not divided by 0
-    assert found[6] == found[2]
 
 
 def test_weighing_scales_evidence_to_1() -> None:

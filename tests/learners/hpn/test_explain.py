@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from hpn.datasets import Graph
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn import explain as module
-from hpn.learners.hpn.account import SLOTS
-from hpn.learners.hpn.explain import FAINT, BankMatch, Explanation, Share, SlotEvidence, explain
+from hpn.learners.hpn.explain import FAINT, SLOTS, BankMatch, Explanation, Share, SlotEvidence, break_down, explain
 from hpn.learners.hpn.memory import HELD_OUT
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import SolvedNetwork
-from hpn.streams import GraphView
+from hpn.streams import GraphView, TaskStream
 from hpn.streams.views import hash_ids
 
 NAMES = {0: "apple", 1: "berry", 2: "cherry"}
@@ -62,13 +62,13 @@ def fitted(request: pytest.FixtureRequest) -> tuple[SolvedNetwork, GraphView]:
 Fitted = tuple[SolvedNetwork, GraphView]
 
 
-def ask(fitted: Fitted, *nodes: int) -> list[Explanation]:
+def explain_nodes(fitted: Fitted, *nodes: int) -> list[Explanation]:
     return explain(*fitted, np.array(nodes), NAMES.__getitem__)
 
 
 def test_own_features_speak_for_one_class_and_neighbours_for_another(fitted: Fitted) -> None:
     """Around MIXED, an apple by its first feature, there are only berries."""
-    (found,) = ask(fitted, MIXED)
+    (found,) = explain_nodes(fitted, MIXED)
     assert {found.predicted, found.runner_up} == {"apple", "berry"}
     sign = 1 if found.predicted == "apple" else -1
     assert tuple(slot.slot for slot in found.slots) == SLOTS
@@ -87,7 +87,7 @@ def test_own_features_speak_for_one_class_and_neighbours_for_another(fitted: Fit
 
 
 def test_nodes_without_neighbours_and_without_features(fitted: Fitted) -> None:
-    plain, alone, empty = ask(fitted, PLAIN, ALONE, EMPTY)
+    plain, alone, empty = explain_nodes(fitted, PLAIN, ALONE, EMPTY)
     for found in (plain, alone):  # who is alone is all that there is around it
         assert (found.predicted, found.membership) == ("apple", "member")
         assert found.probability > 0.8
@@ -104,7 +104,7 @@ def test_nodes_without_neighbours_and_without_features(fitted: Fitted) -> None:
 def test_shares_by_hand(fitted: Fitted) -> None:
     """Of neighbours: by every way to them, and by what is found near them."""
     network, view = fitted
-    (found,) = ask(fitted, MIXED)
+    (found,) = explain_nodes(fitted, MIXED)
     pair = [[*NAMES.values()].index(label) for label in (found.predicted, found.runner_up)]
     extractors = network.memory.extractors(view)
     directions = module._find_directions(extractors, view, MIXED)
@@ -197,3 +197,58 @@ def test_faint_evidence_is_neutral() -> None:
     for slot in faint.slots:
         loudest = max(slot.predicted, slot.runner_up)  # type: ignore[type-var]
         assert (slot.speaks_for is None) == (loudest <= FAINT)  # type: ignore[operator]
+
+
+@pytest.fixture(scope="module")
+def streamed(graph: Graph) -> Fitted:
+    stream = TaskStream(graph, edges="seen", seed=0)
+    network = SolvedNetwork(SolvedSettings(width=100), graph.num_features, 0)
+    for index in range(len(stream)):
+        step = stream.step(index)
+        train, val = (step.train.numpy(), step.train_y.numpy()), (step.val.numpy(), step.val_y.numpy())
+        network.learn(step.graph, train, val, index)
+    return network, step.graph
+
+
+@pytest.mark.parametrize("task", [None, 0, 2])
+def test_breakdowns_agree_with_explanations_node_by_node(streamed: Fitted, task: int | None) -> None:
+    network, view = streamed
+    nodes = np.arange(0, view.num_nodes, 7)
+    found = break_down(network, view, nodes, sorted, task)
+    classes = found.evidence.classes
+    for row, node in enumerate(nodes):
+        (one,) = explain(network, view, np.array([node]), lambda label: label, task)
+        assert [one.predicted, one.runner_up] == [classes[at] for at in found.pair[row]]
+        both = one.probability, one.runner_up_probability
+        assert found.probability[row].tolist() == pytest.approx(both, rel=1e-6)
+        for bank in one.banks:
+            at = found.evidence.banks.index(bank.bank)
+            assert (bank.prototype, bank.runner_up_prototype) == tuple(found.atomic[at, row])
+            assert (bank.weight, bank.evidence) == pytest.approx(
+                (found.shares[at], found.unmatched[at, row, 0]), rel=1e-4, abs=1e-5
+            )
+        assert one.node_prototype == found.node[row, 0]
+        assert one.class_prototype == found.class_level[row, 0]
+        assert tuple(slot.slot for slot in one.slots) == found.slots
+        expected = [(slot.predicted, slot.runner_up) for slot in one.slots]
+        by_slot = np.take_along_axis(found.by_slot[:, row], found.pair[row][None], axis=1)
+        np.testing.assert_allclose(by_slot, expected, atol=1e-4)
+
+
+def test_slots_add_up_to_the_weighted_evidence_of_banks(streamed: Fitted) -> None:
+    """Up to the rounding of the random layer."""
+    network, view = streamed
+    found = break_down(network, view, np.arange(view.num_nodes), sorted)
+    assert found.slots == SLOTS
+    total = np.tensordot(found.evidence.weights, found.evidence.values, 1)
+    np.testing.assert_allclose(found.by_slot.sum(axis=0), total, atol=0.05 * np.abs(total).max())
+
+
+def test_predictions_come_from_the_chosen_classes(streamed: Fitted) -> None:
+    network, view = streamed
+    nodes = np.arange(40)
+    found = break_down(network, view, nodes, lambda _: (4, 1))
+    every = network.find_evidence(view, nodes)
+    logits = network.combine(every)[:, [every.classes.index(4), every.classes.index(1)]]
+    assert found.pair[:, 0].tolist() == logits.argmax(axis=1).tolist()
+    assert set(found.pair.ravel().tolist()) == {0, 1}

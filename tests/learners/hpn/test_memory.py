@@ -108,7 +108,7 @@ def naive_extractors(banks: list[ClassSums]) -> Extractors:
     classes = sorted(banks[0].counts)
     layers = [solve(sums, classes, strength=0.1, balance=0.75) for sums in banks[:3]]
     means = [average(sums, classes, 2.0 ** -slot_bits(NUM_FEATURES)) for sums in banks[3:]]
-    return Extractors(classes, layers, means, SETTINGS.width, SEED)
+    return Extractors(classes, layers, means, EMPTY.layer)
 
 
 def naive_weights(extractors: Extractors, view: GraphView, judges: Labelled) -> Weights:
@@ -319,9 +319,9 @@ def test_without_remembered_nodes_banks_weigh_the_same() -> None:
     assert memory.kept.remembered.shape == (0, 3)
     found, sums = memory.extractors(VIEW), memory.kept.learned
     np.testing.assert_allclose(found.weights, PRIOR / len(BANKS))
-    at_means = found.layers[0](sums[0].means(list(CLASSES))[1].astype(np.float32))
+    at_means = [found.layers[at](sums[at].means(list(CLASSES))[1].astype(np.float32)) for at in (0, 2)]
     cosines = found.means[1].directions @ found.means[1].directions.T
-    for bank, part in ((0, at_means), (4, cosines)):
+    for bank, part in ((0, at_means[0]), (2, at_means[1]), (4, cosines), (6, at_means[1])):
         centred = part - part.mean(axis=1, keepdims=True)
         assert found.scales[bank] == pytest.approx(np.sqrt((centred**2).mean()))
 

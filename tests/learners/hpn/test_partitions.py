@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,10 +17,11 @@ from hpn.datasets.store import open_store, write_store
 from hpn.datasets.synthetic import load_synthetic
 from hpn.learners import HPN
 from hpn.learners.hpn import partitions
-from hpn.learners.hpn.partitions import Layer, sum_nodes
+from hpn.learners.hpn.evidence import Layer
+from hpn.learners.hpn.partitions import sum_nodes
 from hpn.learners.hpn.statistics import ClassSums
 from hpn.nn import encoder
-from hpn.nn.fold import run_part, using
+from hpn.nn.fold import PartRunner, run_part, using
 from hpn.streams import GraphView, TaskStream
 from hpn.streams import cutting as stream_module
 from hpn.streams.views import FeatureRows
@@ -29,14 +30,11 @@ LAYER = Layer(70, 3)
 KINDS = ("dense", "wide", "store")
 
 
-class Elsewhere:
-    """Workers that share nothing with this process but what they are given."""
+class Elsewhere(PartRunner):
+    """Workers that share nothing with this process except their arguments."""
 
     is_local = False
-
-    def __init__(self, num_workers: int) -> None:
-        self.num_workers = num_workers
-        self.kept: dict[Any, list[Any]] = {}
+    num_workers = 2
 
     def share(self, value: GraphView) -> GraphView:
         self.kept = {}
@@ -44,9 +42,6 @@ class Elsewhere:
 
     def map(self, function: Any, items: Sequence[Any], *shared: Any) -> list[Any]:
         return [run_part(function, item, *shared) for item in items]
-
-    def get(self, results: Sequence[Any]) -> Iterator[Any]:
-        return iter(results)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +111,7 @@ def test_partitions_blocks_and_workers_change_no_bit(
             if local:
                 found = sum_nodes(fresh, groups, LAYER)
             else:
-                with using(Elsewhere(workers)):
+                with using(Elsewhere()):
                     found = sum_nodes(fresh, groups, LAYER)
     finally:
         torch.set_num_threads(threads)
@@ -136,7 +131,7 @@ def test_a_learner_whose_parts_run_elsewhere_learns_the_same(tmp_path: Path) -> 
     with mock.patch("hpn.learners.hpn.memory.SMALL_FIT", 0), mock.patch.object(partitions, "LEAST", 10):
         for index in range(len(stream)):
             here.fit_task(stream.step(index))
-        with using(Elsewhere(2)):
+        with using(Elsewhere()):
             for index in range(len(stream)):
                 there.fit_task(stream.step(index))
     assert here.certificates_ == there.certificates_

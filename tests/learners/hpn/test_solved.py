@@ -192,7 +192,7 @@ def test_representations(graph: Graph, scenario: Scenario) -> None:
         shown, upper = learner.represent(query), network.match_upper(evidence)
         assert shown is not None
         assert shown.dtype == torch.float32
-        levels = [("atomic", network.planes["atomic"].match(part)) for part in evidence.found]
+        levels = [("atomic", network.planes["atomic"].match(part)) for part in evidence.values]
         levels += list(upper.items())
         angles = [2 * np.pi / network.planes[level].size * position for level, position in levels]
         np.testing.assert_allclose(shown, np.sin(np.concatenate(angles, axis=1)), atol=1e-6)
@@ -248,10 +248,10 @@ def test_logits_are_the_weighted_evidence_of_matched_prototypes() -> None:
         for column in range(3):
             expected = 0.0
             for bank, weight in enumerate((0.5, 3.0)):
-                angle = round(np.arctan(2 * evidence.found[bank, row, column]) / (2 * np.pi / size))
+                angle = round(np.arctan(2 * evidence.values[bank, row, column]) / (2 * np.pi / size))
                 expected += weight * np.tan(angle * 2 * np.pi / size) / 2
             assert found[row, column] == pytest.approx(expected)
-        alone = evidence._replace(found=evidence.found[:, [row]])
+        alone = evidence._replace(values=evidence.values[:, [row]])
         np.testing.assert_array_equal(network.combine(alone)[0], found[row])
     arranged = evidence.arrange([5, 1, 2])
     assert (arranged.classes, evidence.classes) == ([5, 1, 2], [1, 2, 5])
@@ -309,14 +309,14 @@ def test_a_task_that_is_learned_again_is_answered_by_all_its_nodes(
         assert each.is_certified("first")
         evidence = each.find_evidence(view, EVERYONE, "first")
         assert evidence.banks == BANKS
-        np.testing.assert_array_equal(evidence.found, expected)
+        np.testing.assert_array_equal(evidence.values, expected)
     assert b"GraphView" not in pickle.dumps(network)
 
 
 def test_one_class_and_then_another(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
     network.learn(view, choose(graph, 2, odd=True), NOBODY, 7)
     evidence = network.find_evidence(view, EVERYONE, 7)
-    assert (evidence.classes, evidence.found.shape) == ([2], (1, 300, 1))
+    assert (evidence.classes, evidence.values.shape) == ([2], (1, 300, 1))
     network.learn(view, choose(graph, 5, odd=True), NOBODY, 7)
     evidence = network.find_evidence(view, EVERYONE, 7)
     assert evidence.classes == [2, 5]

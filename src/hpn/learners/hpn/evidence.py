@@ -1,29 +1,28 @@
 r"""Banks of evidence, and the plane in which their evidence is matched to prototypes.
 
-A *bank* looks at a node in one way and gives evidence for every class: three solve least squares on a random
-layer over a node's own features and those up to hop 2 and 3, three compare slots with class means, and one
-averages the evidence of the nodes nearby. A bank is an atomic feature extractor of the paper: node extractors
-see a node itself, structure extractors its neighbourhood.
+A *bank* examines a node in one way and gives evidence for every class. Three solve least squares on a random layer
+over a node's own features and those up to hop 2 and 3, three compare slots with class means, and one averages the
+evidence of nearby nodes. A bank is an atomic feature extractor of the paper: node extractors use the node itself,
+structure extractors its neighbourhood.
 
-Evidence z of a bank for a class becomes an *atomic embedding*, a direction in a plane that all banks, classes
-and tasks share,
+Evidence z of a bank for a class becomes an *atomic embedding*, a direction in a plane that all banks, classes and
+tasks share,
 
 .. math:: e = \frac{b + \kappa z\, a}{\lVert b + \kappa z\, a \rVert}
 
-whose angle states how strongly this bank speaks for this class. It is matched to the nearest of a fixed
-lattice of :math:`\lfloor 2\pi / \arccos(1 - t) \rfloor` angles, the candidates for atomic prototypes. The
-evidence of the matched prototypes, weighted by bank, is the evidence of the node level, matched on a
-coarser lattice, and that of the class level on a coarser one still. Matching keeps the order of evidence,
-so the upper levels never change which class is predicted; they state it in few words.
+whose angle states how strongly this bank supports this class. It is matched to the nearest of a fixed lattice of
+:math:`\lfloor 2\pi / \arccos(1 - t) \rfloor` angles, the candidates for atomic prototypes. The evidence of the matched
+prototypes, weighted by bank, is the evidence of the node level, which is matched on a coarser lattice; the class level
+uses an even coarser one. Matching preserves the order of evidence, so the upper levels never change the predicted
+class; they summarise it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -47,15 +46,15 @@ BANKS = (
 )
 MANY_NODES = 1 << 18
 FEW = 16
-"""Of the nodes of a view, less than one in so many."""
+"""Less than one in this many of the nodes of a view are few."""
 STEEPNESS = 2.0
 """The factor κ: how fast the angle grows with the evidence."""
 PRIOR = 4.0
-"""Sum of the weights of all banks before remembered nodes say otherwise."""
+"""Sum of the weights of all banks before they are fitted."""
 LEAST_WEIGHT = 1e-3
-"""Where banks together weigh less, they are wrong about the few nodes there are, and weigh the same."""
+"""If the sum of the fitted weights is smaller, the banks are wrong about the few nodes, and get equal weights."""
 SHRINKAGE = 1.0
-"""How firmly weights are held near each other, in log-likelihood of a node."""
+"""Penalty on the spread of the weights, in log-likelihood of a node."""
 
 
 @dataclass(frozen=True)
@@ -63,33 +62,23 @@ class Plane:
     """A level's prototypes: a lattice of angles on the unit circle.
 
     Any two are at least the threshold apart (packing), and every direction has one within it (cover).
-
-    Args:
-        threshold: Cosine distance t.
-
-    Example:
-        >>> plane = Plane(0.003)
-        >>> plane.size, plane.match(np.array([0.0, 0.5, -9.0])).tolist()
-        (81, [0, 10, -20])
-        >>> plane.evidence(np.array([10])).round(2).tolist()
-        [0.49]
     """
 
-    threshold: float
+    threshold: float  # cosine distance t
 
     @property
     def size(self) -> int:
-        """How many there can ever be (Theorem 1 in two dimensions)."""
+        """The maximum number of prototypes (Theorem 1 in two dimensions)."""
         return max(1, math.floor(2 * math.pi / math.acos(1 - self.threshold) + 1e-9))
 
     def match(self, evidence: np.ndarray) -> np.ndarray:
-        """The position of the nearest prototype; 0 is neutral, positive speaks for the class."""
+        """The position of the nearest prototype; 0 is neutral, positive supports the class."""
         most = max(0, math.ceil(self.size / 4) - 1)  # evidence stays within a right angle of neutral
         position = np.rint(np.arctan(STEEPNESS * evidence) / self.angle(1))
         return np.asarray(np.clip(position, -most, most), dtype=np.int64)
 
     def evidence(self, position: np.ndarray) -> np.ndarray:
-        """The evidence that a prototype stands for."""
+        """The evidence at a prototype."""
         return np.asarray(np.tan(self.angle(position)) / STEEPNESS)
 
     def snap(self, evidence: np.ndarray) -> np.ndarray:
@@ -110,41 +99,34 @@ Weights = tuple[np.ndarray, np.ndarray]
 """Scales and weights of the banks."""
 
 
-@dataclass(eq=False)
-class Extractors:
-    """Solved extractors of all banks, and what each bank weighs.
+class Layer(NamedTuple):
+    """The random layer: the number of random features, and the seed that draws them."""
 
-    Args:
-        classes: Class numbers, which are columns of the evidence.
-        layers: Least squares on the random layers.
-        means: Class means of the slots.
-        width: Random features of a layer.
-        seed: Draws them.
-        scales: The usual size of each bank's evidence, by which it is divided.
-        weights: What each bank weighs.
-
-    Shapes:
-        - ``scales``, ``weights``: ``[num_banks]``
-    """
-
-    classes: list[int]
-    layers: list[LeastSquares]
-    means: list[ClassMeans]
     width: int
     seed: int
-    scales: np.ndarray = field(default_factory=lambda: np.ones(len(BANKS)))
+
+
+@dataclass(eq=False)
+class Extractors:
+    """Solved extractors of all banks, and the weights of the banks."""
+
+    classes: list[int]  # class numbers, the columns of the evidence
+    layers: list[LeastSquares]  # on the random layers
+    means: list[ClassMeans]  # of the slots
+    layer: Layer
+    scales: np.ndarray = field(default_factory=lambda: np.ones(len(BANKS)))  # usual size of a bank's evidence
     weights: np.ndarray = field(default_factory=lambda: np.full(len(BANKS), PRIOR / len(BANKS)))
     _nearby: dict[GraphView, np.ndarray] = field(default_factory=dict)
 
     def evidence(self, view: GraphView, nodes: np.ndarray, *, to_weigh: bool = False) -> np.ndarray:
         """Evidence of each bank, centred over the classes and scaled ``[num_banks, len(nodes), C]``.
 
-        Where it is only matched to prototypes, rounding does not matter, and what is nearby is computed for
-        few nodes alone; where banks are weighed (``to_weigh``) that is done for very large graphs only.
+        Evidence that is only matched to prototypes may be rounded differently, so the last bank is computed for a few
+        nodes alone; to fit weights (``to_weigh``), this is done for very large graphs only.
         """
         slots = see(view)
         if len(nodes):
-            slots.prepare(LAYER_HOPS, self.width, self.seed)
+            slots.prepare(LAYER_HOPS, *self.layer)
         is_few = len(nodes) < view.num_nodes // FEW and (view.num_nodes > MANY_NODES or not to_weigh)
         nearby = self._find_nearby(view, nodes, is_few)
 
@@ -157,20 +139,20 @@ class Extractors:
         return np.concatenate(run_threads(look, cut(len(nodes), ROWS)), axis=1)
 
     def _look(self, slots: Slots, nodes: np.ndarray) -> np.ndarray:
-        """Evidence of all banks but the last about a partition of the nodes."""
-        hidden = slots.layers(LAYER_HOPS, nodes, self.width, self.seed)
+        """Evidence of all banks but the last for some of the nodes."""
+        hidden = slots.layers(LAYER_HOPS, nodes, *self.layer)
         found = [layer(part) for layer, part in zip(self.layers, hidden, strict=True)]
         for hop, means in zip(MEAN_HOPS, self.means, strict=True):
             found.append(means(slots.products(hop, means.vectors, nodes)))
         return np.stack(found)
 
     def _find_nearby(self, view: GraphView, nodes: np.ndarray, is_few: bool) -> np.ndarray:
-        """Evidence of the layer that sees farthest, averaged over the nodes nearby.
+        """Evidence of the layer with the farthest hop, averaged over nearby nodes.
 
-        It is computed for all nodes of a view at once and kept, unless few of them are asked about.
+        It is computed for all nodes of a view at once and kept, unless there are few query nodes.
         """
         slots = see(view)
-        if is_few:  # even if all are known: an answer must not depend on what was asked before
+        if is_few:  # even if all are known: a prediction must not depend on earlier queries
             return slots.smoothing.average(NEARBY_HOPS, nodes, partial(self._far_layer, view))
         if view not in self._nearby:
             found = self._far_layer(view, np.arange(view.num_nodes))
@@ -179,46 +161,32 @@ class Extractors:
         return np.asarray(self._nearby[view][nodes])
 
     def nearby_shares(self, view: GraphView, node: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes nearby ``[n]``, and what each adds to the evidence of that bank before scaling ``[n, C]``."""
+        """Nearby nodes ``[n]``, and what each adds to the evidence of the last bank before scaling ``[n, C]``."""
         reach = see(view).smoothing.reach(np.array([node]), NEARBY_HOPS)
         return reach.indices, reach.data[:, None] * self._far_layer(view, reach.indices)
 
     def _far_layer(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
         slots = see(view)
-        slots.prepare(LAYER_HOPS, self.width, self.seed)
+        slots.prepare(LAYER_HOPS, *self.layer)
 
         def look(some: np.ndarray) -> np.ndarray:
-            (hidden,) = slots.layers(LAYER_HOPS[-1:], some, self.width, self.seed)
+            (hidden,) = slots.layers(LAYER_HOPS[-1:], some, *self.layer)
             return self.layers[-1](hidden).astype(np.float32)
 
         return np.concatenate(run_threads(look, [nodes[part] for part in cut(len(nodes), ROWS)]))
 
-    def typical(self, class_evidence: Sequence[np.ndarray]) -> np.ndarray:
-        """The size of evidence at class means, a scale where there are no remembered nodes."""
-        centred = [part - part.mean(axis=1, keepdims=True) for part in class_evidence]
-        sizes = [max(float(np.sqrt((part**2).mean())), 1e-9) for part in centred]
-        return np.array([*sizes, sizes[len(LAYER_HOPS) - 1]])
-
     def weigh(self, view: GraphView, nodes: np.ndarray, y: np.ndarray) -> Weights:
         """Fit scales and weights to labelled nodes that were not learned from.
 
-        The weights are the paper's selection of relevant extractors, made by what holds in this graph: one
-        non-negative number for each bank, by logistic regression in which every class counts the same.
-
-        Args:
-            view: The graph.
-            nodes: The nodes.
-            y: Their classes, as columns of the evidence.
-
-        Returns:
-            Scales and weights.
+        The weights correspond to the paper's selection of relevant extractors, based on what holds in this graph: one
+        non-negative number per bank, by logistic regression with balanced classes. ``y`` are columns of the evidence.
         """
         evidence = replace(self, scales=np.ones(len(BANKS))).evidence(view, nodes, to_weigh=True)
         scales = np.maximum(np.sqrt((evidence**2).mean(axis=(1, 2))), 1e-9)
         return scales, fit_weights(evidence / scales[:, None, None], y)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the graph that was last asked about."""
+        """Without the graph of the last query."""
         return {**self.__dict__, "_nearby": {}}
 
     def restrict(self, classes: list[int]) -> Extractors:
@@ -226,7 +194,7 @@ class Extractors:
         at = [self.classes.index(label) for label in classes]
         layers = [LeastSquares(np.ascontiguousarray(part.weight[:, at]), part.bias[at]) for part in self.layers]
         means = [ClassMeans(part.center, part.directions[at]) for part in self.means]
-        return Extractors(list(classes), layers, means, self.width, self.seed, self.scales, self.weights)
+        return Extractors(list(classes), layers, means, self.layer, self.scales, self.weights)
 
     def state(self) -> dict[str, Any]:
         """As tensors."""
@@ -237,34 +205,27 @@ class Extractors:
             arrays |= {f"center{at}": means.center, f"means{at}": means.directions}
         return {
             "classes": self.classes,
-            "width": self.width,
-            "seed": self.seed,
+            **self.layer._asdict(),
             **{key: torch.from_numpy(value.copy()) for key, value in arrays.items()},
         }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Extractors:
-        """Make them again of :meth:`state`."""
+        """The extractors of which :meth:`state` was the result."""
         value = {key: part.numpy().copy() for key, part in state.items() if isinstance(part, torch.Tensor)}
         layers = [LeastSquares(value[f"layer{at}"], value[f"bias{at}"]) for at in range(len(LAYER_HOPS))]
         means = [ClassMeans(value[f"center{at}"], value[f"means{at}"]) for at in range(len(MEAN_HOPS))]
-        parts = (list(state["classes"]), layers, means, state["width"], state["seed"])
-        return cls(*parts, value["scales"], value["weights"])
+        layer = Layer(state["width"], state["seed"])
+        return cls(list(state["classes"]), layers, means, layer, value["scales"], value["weights"])
 
 
 def fit_weights(evidence: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Non-negative weights of banks by class-balanced logistic regression, held near each other.
+    """Non-negative weights of banks by class-balanced logistic regression, shrunk towards each other.
 
     Shapes:
         - ``evidence``: ``[num_banks, n, C]``
         - ``y``: ``[n]``
         - result: ``[num_banks]``
-
-    Example:
-        >>> good, bad = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[1.0, -1.0], [1.0, -1.0]])
-        >>> weights = fit_weights(np.stack([good, bad]).repeat(50, axis=1), np.array([0, 1]).repeat(50))
-        >>> bool(weights[0] > weights[1] + 1)
-        True
     """
     from scipy.optimize import minimize  # slow to import, and often not needed
 

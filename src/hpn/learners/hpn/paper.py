@@ -1,4 +1,4 @@
-"""Hierarchical prototype networks as the paper has them (Zhang, Song and Tao, IEEE TPAMI 2023).
+"""Hierarchical prototype networks as in the paper (Zhang, Song and Tao, IEEE TPAMI 2023).
 
 Algorithm 1, with the numbers of the equations in Section 3::
 
@@ -8,15 +8,15 @@ Algorithm 1, with the numbers of the equations in Section 3::
         compute L = HPN(nodes, features, edges)          _loss          Eq. 1-4, 6-13
         optimise L                                       _run_epoch
 
-Where the code departs from the paper, or decides what the paper leaves open, docs/explanation/network.md states it.
+docs/explanation/network.md lists where the code departs from the paper, or decides what the paper leaves open.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,6 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
-from torch.optim.sgd import sgd
 
 from hpn.datasets.sparse import to_csr
 from hpn.errors import ConfigError
@@ -44,32 +43,25 @@ from hpn.theory.memory import LEVELS, MemoryBound, cap_bound
 LOGGER = logging.getLogger(__name__)
 
 DIVERGENCE_EVERY = 10
-"""L_div depends on no batch and costs more than one: it counts tenfold in every tenth step."""
+"""L_div does not depend on the batch and costs more than one: it counts tenfold in every tenth step."""
 SHARPNESS = 10.0
-"""How firmly the likeliest task is believed when none is given."""
+"""Weight of the similarity to a task when no task is given."""
 QUERY_TURN = 1 << 32
-"""The round of drawn neighbours that queries see; no training round gets there."""
+"""The round of drawn neighbours for queries; no training round gets there."""
 NODES_AT_ONCE = 8192
-"""Nodes answered at once, and covered at once, which bounds memory."""
+"""Nodes predicted at once, and covered at once, which bounds memory."""
 THRESHOLDS = OneOf(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
-"""What the paper chooses t_A, t_N and t_C from, by validation."""
+"""The values from which the paper chooses t_A, t_N and t_C, by validation."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a task uses.
-
-    Args:
-        node: Its node extractors.
-        structure: Its structure extractors.
-        visible: Prototypes of each level that existed when it was learned.
-        lengths: Usual length of its atomic embeddings, one per slot.
-    """
+    """The extractors and prototypes of a task."""
 
     node: tuple[int, ...]
     structure: tuple[int, ...]
-    visible: tuple[int, ...] = ()
-    lengths: tuple[float, ...] = ()
+    visible: tuple[int, ...] = ()  # prototypes of each level when the task was learned
+    lengths: tuple[float, ...] = ()  # mean length of its atomic embeddings, per slot
 
 
 class PaperHPN(HPN):
@@ -88,38 +80,37 @@ class PaperHPN(HPN):
 
     Args:
         preset: ``paper``.
-        num_extractors: Node extractors, and structure extractors, in all.
-        num_selected: Extractors of each kind that a task uses.
+        num_extractors: Total number of node extractors, and of structure extractors.
+        num_selected: Extractors of each kind per task.
         dim: Dimension of every level.
         threshold_atomic: Cosine distance within which an embedding belongs to an atomic prototype.
         threshold_node: The same on the node level.
         threshold_class: The same on the class level.
         levels: Levels in the representation: ``A``, ``AN`` or ``ANC``.
-        slots: What structure extractors see: ``drawn`` neighbours, or the ``means`` over hop 1, 2, … up to
-            ``hops``.
+        slots: Inputs of structure extractors: ``drawn`` neighbours, or the ``means`` over hop 1, 2, … up to ``hops``.
         drawn: Neighbours drawn from hop 1, hop 2, …, as in ``5,7``.
         hops: The farthest hop of ``means``.
-        selection: ``reserve`` (unused extractors while there are any, then the most similar) or
-            ``similarity`` (always those whose embeddings are closest to the prototypes, Eq. 5).
-        retention: ``paper`` (later tasks may move what earlier ones use) or ``certified`` (never: with the
-            task given, its predictions stay bit-identical).
+        selection: ``reserve`` (unused extractors while there are any, then the most similar) or ``similarity`` (always
+            those whose embeddings are closest to the prototypes, Eq. 5).
+        retention: ``paper`` (later tasks may change what earlier tasks use) or ``certified`` (never: with the task
+            given, its predictions stay bit-identical).
         use_cls: Whether the classification loss is used.
         alpha: Weight of the divergence loss; 0 switches it off.
         beta: Weight of the distance loss; 0 switches it off.
-        epochs: Passes over each task, warm-up included.
-        warmup_epochs: Passes before there are prototypes.
-        late_epoch: From this pass on, prototypes learn at ``lr_prototypes_late``.
+        epochs: Epochs per task, warm-up included.
+        warmup_epochs: Epochs before there are prototypes.
+        late_epoch: From this epoch on, prototypes learn at ``lr_prototypes_late``.
         lr: Learning rate of extractors and layers in the warm-up.
         lr_refine: The same afterwards.
         lr_prototypes: Learning rate of prototypes.
         lr_prototypes_late: The same from ``late_epoch`` on.
-        batch_size: Nodes of a step.
+        batch_size: Nodes per step.
         seed: Draws initial weights, batches and neighbours.
 
     Attributes:
         network_: Extractors, prototypes and layers.
-        selections_: What each task uses.
-        certificates_: Hash of everything the predictions for a task depend on, as of when it was learned.
+        selections_: Extractors and prototypes of each task.
+        certificates_: Hash, per task, of everything its predictions depended on when it was learned.
 
     Example:
         >>> from hpn.datasets import load_dataset
@@ -131,11 +122,7 @@ class PaperHPN(HPN):
         tensor(True)
     """
 
-    search_space: ClassVar[Mapping[str, SearchChoice]] = {
-        "threshold_atomic": THRESHOLDS,
-        "threshold_node": THRESHOLDS,
-        "threshold_class": THRESHOLDS,
-    }
+    search_space: ClassVar[Mapping[str, SearchChoice]] = {f"threshold_{level}": THRESHOLDS for level in LEVELS}
 
     network_: PrototypeNetwork
     selections_: list[Selection]
@@ -256,40 +243,35 @@ class PaperHPN(HPN):
         return Selection(tuple(node), tuple(structure))
 
     def _inputs(self, graph: GraphView, nodes: Tensor) -> Callable[[int], Inputs]:
-        """What extractors see of some nodes, by round of drawn neighbours."""
+        """The inputs of extractors for some nodes, by round of drawn neighbours."""
         if self.slots == "drawn":
             sampler = NeighborSampler(graph.indptr, graph.indices, nodes, self._counts, self.seed)
             inputs = Inputs(graph.features, nodes.unsqueeze(1), self.device)
             return lambda turn: inputs.redraw(sampler.draw(turn))
-        rows = nodes.numpy()
-        means = [see(graph).smoothed(hop, rows) for hop in range(self.hops + 1)]
-        if all(is_csr(mean) for mean in means):
-            stacked = to_csr(sp.vstack(means))
-        else:
-            stacked = torch.from_numpy(np.vstack([m.toarray() if is_csr(m) else m for m in means]))
-        index = torch.arange(stacked.shape[0], device=CPU).view(len(means), -1).t()
-        inputs = Inputs(stacked, index, self.device)
+        means = [see(graph).smoothed(hop, nodes.numpy()) for hop in range(self.hops + 1)]
+        stacked = to_csr(sp.vstack(means)) if is_csr(means[0]) else torch.from_numpy(np.vstack(means))
+        inputs = Inputs(stacked, torch.arange(len(stacked), device=CPU).view(len(means), -1).t(), self.device)
         return lambda _: inputs
 
     def _prepare(self, step: Step) -> _TrainingData:
-        """Collect what the epochs of a task need, and let what it may move have gradients."""
-        selection, network = self.selections_[-1], self.network_
-        kinds = (network.node_extractors, selection.node), (network.structure_extractors, selection.structure)
-        chosen = [[every[at] for at in numbers] for every, numbers in kinds]
-        others = [[part for at, part in enumerate(every) if at not in numbers] for every, numbers in kinds]
-        is_certified = self.retention == "certified"
-        for parameter in (*chosen[0], *chosen[1]):
+        """Collect the inputs of all epochs of a task, and enable gradients of what the task may change."""
+        network, is_certified = self.network_, self.retention == "certified"
+        node, others_node = _split(network.node_extractors, self.selections_[-1].node)
+        structure, others_structure = _split(network.structure_extractors, self.selections_[-1].structure)
+        for parameter in (*node, *structure):
             parameter.requires_grad_(not (is_certified and self._shares_extractors()))
         network.layers.requires_grad_(not is_certified or step.index == 0)
-        rivals = next(group for group in self._groups() if group[-1] == step.index)
-        classes = self._classes_of(rivals)
+        classes = self._classes_of(next(group for group in self._groups() if group[-1] == step.index))
         columns = self._columns(classes)
         return _TrainingData(
             task=step.index,
             inputs=self._inputs(step.graph, step.train),
-            node=chosen[0],
-            structure=chosen[1],
-            extractors=[(used, directions(rest, used[0])) for used, rest in zip(chosen, others, strict=True)],
+            node=node,
+            structure=structure,
+            extractors=[
+                (node, directions(others_node, node[0])),
+                (structure, directions(others_structure, structure[0])),
+            ],
             target=(step.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
         )
@@ -298,7 +280,9 @@ class PaperHPN(HPN):
         """Optimise the loss in one pass over the training nodes; returns its mean."""
         network, inputs = self.network_, data.inputs(self.epoch_)
         uses_prototypes = self.epoch_ >= self.warmup_epochs
-        rates = self._rates(data)
+        rate = self.lr_refine if uses_prototypes else self.lr
+        # The rate of the shared layers falls once, in the first task; that of extractors in each task.
+        layers_rate = rate if data.task == 0 else self.lr_refine
         order = torch.randperm(len(inputs), device=CPU)
         total, output = 0.0, None
         for number, rows in enumerate(torch.split(order, self.batch_size)):
@@ -308,8 +292,8 @@ class PaperHPN(HPN):
             loss = self._loss(data, output, rows, step)
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
-            for parameters, rate in rates:
-                _descend(parameters, rate)
+            _descend([*data.node, *data.structure], rate)
+            _descend(network.layers.parameters(), layers_rate)
             total += loss.item() * len(rows)
         if uses_prototypes and output is not None:
             self._refine(output, data.task)
@@ -328,22 +312,10 @@ class PaperHPN(HPN):
             beta=self.beta,
         )
 
-    def _rates(self, data: _TrainingData) -> list[tuple[list[Tensor], float]]:
-        """Extractors and shared layers, each with the learning rate of this epoch.
-
-        Shared layers cool down once, with the first task; the extractors of each task with it.
-        """
-        is_warm = self.epoch_ < self.warmup_epochs
-        layers: list[Tensor] = list(self.network_.layers.parameters())
-        return [
-            ([*data.node, *data.structure], self.lr if is_warm else self.lr_refine),
-            (layers, self.lr if is_warm and data.task == 0 else self.lr_refine),
-        ]
-
     def _refine(self, output: Forward, task: int) -> None:
         """Move prototypes by the gradients of an epoch, and restore cover and packing.
 
-        Once per epoch, because every move may break the two and has to be checked.
+        Once per epoch, because every move may violate both properties and must be checked.
         """
         rate = self.lr_prototypes if self.epoch_ < self.late_epoch else self.lr_prototypes_late
         for codebook, embeddings in zip(self.network_.codebooks, output.embeddings, strict=True):
@@ -354,31 +326,30 @@ class PaperHPN(HPN):
 
     @torch.no_grad()
     def _finish(self, data: _TrainingData) -> None:
-        """Cover every training node, and note what the task uses."""
+        """Cover every training node, and record what the task uses."""
         inputs, lengths = data.inputs(max(self.epoch_ - 1, 0)), torch.zeros(self._num_slots, device=CPU)
         for rows in torch.split(torch.arange(len(inputs), device=CPU), NODES_AT_ONCE):
             atomic = inputs.embed(rows, data.node, data.structure)
             self.network_(atomic, task=data.task)
             lengths += torch.linalg.vector_norm(atomic, dim=2).sum(dim=0).cpu()
-        for codebook in self.network_.codebooks:
-            if self.retention == "certified":
-                codebook.freeze()
+        for codebook in self.network_.codebooks if self.retention == "certified" else ():
+            codebook.freeze()
         self.selections_[-1] = replace(
             self.selections_[-1],
-            visible=tuple(len(codebook) for codebook in self.network_.codebooks),
+            visible=tuple(map(len, self.network_.codebooks)),
             lengths=tuple((lengths / max(len(inputs), 1)).tolist()),
         )
         self.certificates_.append(self._certificate(data.task))
         del self.epoch_
 
-    # Answers
+    # Predictions
 
     def _scores(self, query: Query) -> Tensor:
         groups = self._groups() if query.task is None else [[query.task]]
         by_class: dict[int, Tensor] = {}
         for group in groups:
             classes = self._classes_of(group) if query.task is None else self.tasks_[query.task]
-            scores, familiarity = self._answer(query.graph, query.nodes, group[-1], classes)
+            scores, familiarity = self._predict(query.graph, query.nodes, group[-1], classes)
             if len(groups) > 1:
                 scores = scores + SHARPNESS * familiarity.unsqueeze(1)
             for label, column in zip(classes, scores.unbind(dim=1), strict=True):
@@ -387,49 +358,47 @@ class PaperHPN(HPN):
 
     @torch.no_grad()
     def represent(self, query: Query) -> Tensor | None:
-        """The prototypes of all levels, concatenated, as the task asked about sees the nodes (Eq. 11)."""
+        """The prototypes of all levels, concatenated, with the extractors of the given task (Eq. 11)."""
         if query.task is None:
             return None
         inputs = self._inputs(query.graph, query.nodes)(QUERY_TURN)
-        return self._see(inputs, None, self.selections_[query.task])[0].representation
+        return self._forward(inputs, None, self.selections_[query.task])[0].representation
 
     def is_certified(self, task: int) -> bool:
         """Whether everything the predictions for ``task`` depend on is as it was when it was learned."""
         return self._certificate(task) == self.certificates_[task]
 
     @torch.no_grad()
-    def _answer(self, graph: GraphView, nodes: Tensor, task: int, classes: Classes) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of classes, and how much each node looks like a node of the task.
+    def _predict(self, graph: GraphView, nodes: Tensor, task: int, classes: Classes) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of classes, and the similarity of each node to the nodes of the task.
 
         The latter is the cosine to the prototypes, times the length of the embedding relative to the task's.
         """
         inputs, selection = self._inputs(graph, nodes)(QUERY_TURN), self.selections_[task]
         head, columns = self.network_.head, self._columns(classes)
         usual = torch.tensor(selection.lengths, device=head.weight.device).clamp_min(1e-12)
-        found = [torch.zeros(0, len(columns) + 1, device=CPU)]
+        results = [torch.zeros(0, len(columns) + 1, device=CPU)]
         for rows in torch.split(torch.arange(len(nodes), device=CPU), NODES_AT_ONCE):
-            output, atomic = self._see(inputs, rows, selection)
-            # Only these columns are multiplied: with more of them, the last bits could come out differently.
+            output, atomic = self._forward(inputs, rows, selection)
+            # Only these columns are multiplied: with more of them, the last bits may differ.
             logits = F.linear(output.representation, head.weight[columns], head.bias[columns])
             length = (torch.linalg.vector_norm(atomic, dim=2) / usual).clamp_max(1.0)
             familiarity = (output.cosines[0].view_as(length) * length).mean(dim=1, keepdim=True)
-            found.append(torch.cat([logits.log_softmax(dim=1), familiarity], dim=1).cpu())
-        answers = torch.cat(found)
-        return answers[:, :-1], answers[:, -1]
+            results.append(torch.cat([logits.log_softmax(dim=1), familiarity], dim=1).cpu())
+        result = torch.cat(results)
+        return result[:, :-1], result[:, -1]
 
-    def _see(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Forward, Tensor]:
-        network = self.network_
-        node = [network.node_extractors[at] for at in selection.node]
-        structure = [network.structure_extractors[at] for at in selection.structure]
+    def _forward(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Forward, Tensor]:
+        node, _ = _split(self.network_.node_extractors, selection.node)
+        structure, _ = _split(self.network_.structure_extractors, selection.structure)
         atomic = inputs.embed(rows, node, structure)
-        visible = selection.visible if self.retention == "certified" else None
-        return network(atomic, visible=visible), atomic
+        return self.network_(atomic, visible=selection.visible if self.retention == "certified" else None), atomic
 
     # Sizes and state
 
     @property
     def codebooks(self) -> dict[str, Codebook]:
-        """The prototypes of each level in use, which :func:`hpn.check_run` looks at."""
+        """The prototypes of each level in use, which :func:`hpn.check_run` examines."""
         return dict(zip(LEVELS, self.network_.codebooks, strict=False))
 
     @property
@@ -439,15 +408,14 @@ class PaperHPN(HPN):
 
     @property
     def prototype_bounds(self) -> dict[str, int]:
-        """The most prototypes of each level that any stream could lead to (Theorem 1)."""
-        most = self.memory_bound.prototypes
-        return {level: cap_bound(most[level]) for level in LEVELS[: len(self.levels)]}
+        """The maximum number of prototypes of each level on any stream (Theorem 1)."""
+        bounds = self.memory_bound.prototypes
+        return {level: cap_bound(bounds[level]) for level in LEVELS[: len(self.levels)]}
 
     @property
     def memory_bound(self) -> MemoryBound:
         """Theorem 1 for these hyper-parameters; before the first task, without the extractors."""
-        thresholds = (self.threshold_atomic, self.threshold_node, self.threshold_class)
-        return MemoryBound(self.dim, thresholds, self.num_extractors, getattr(self, "num_features_", 0))
+        return MemoryBound(self.dim, self._thresholds, self.num_extractors, getattr(self, "num_features_", 0))
 
     @property
     def num_parameters(self) -> int:
@@ -456,12 +424,12 @@ class PaperHPN(HPN):
 
     @property
     def parameter_bound(self) -> int:
-        """Every extractor, as many prototypes as fit, and the shared layers (with the head as it is)."""
+        """All extractors, the maximum number of prototypes, and the shared layers (with the current head)."""
         return cap_bound(self._count_numbers(2 * self.num_extractors, sum(self.prototype_bounds.values())))
 
     @property
     def num_stored(self) -> int:
-        """What must be kept between tasks; extractors that no task uses yet are what the seed draws."""
+        """Numbers kept between tasks; unused extractors are not counted, because the seed draws them again."""
         num_unused = 2 * self.num_extractors - sum(map(len, self._used()))
         return super().num_stored - num_unused * self.num_features_ * self.dim
 
@@ -470,22 +438,26 @@ class PaperHPN(HPN):
         return (num_extractors * self.num_features_ + num_prototypes) * self.dim + layers
 
     @property
+    def _thresholds(self) -> tuple[float, float, float]:
+        return self.threshold_atomic, self.threshold_node, self.threshold_class
+
+    @property
     def _counts(self) -> tuple[int, ...]:
         """Neighbours drawn from each hop, the nearest first."""
         return tuple(int(word) for word in self.drawn.split(","))
 
     @property
     def _num_slots(self) -> int:
-        """Atomic embeddings of a node."""
+        """Atomic embeddings per node."""
         return self.num_selected * (1 + (sum(self._counts) if self.slots == "drawn" else self.hops))
 
     def _used(self) -> tuple[set[int], set[int]]:
-        """Node and structure extractors that a task uses."""
+        """Node and structure extractors in use."""
         node = {number for selection in self.selections_ for number in selection.node}
         return node, {number for selection in self.selections_ for number in selection.structure}
 
     def _groups(self) -> list[list[int]]:
-        """Tasks that see nodes through the same extractors, and so compete in one head where that grows."""
+        """Tasks with the same extractors, which therefore compete in one head if the head grows."""
         groups: dict[object, list[int]] = {}
         for task, chosen in enumerate(self.selections_):
             key = task if self._has_shared_head else (chosen.node, chosen.structure)
@@ -496,32 +468,27 @@ class PaperHPN(HPN):
         return tuple(dict.fromkeys(label for task in tasks for label in self.tasks_[task]))
 
     def _shares_extractors(self) -> bool:
-        """Whether an extractor of the task at hand belongs to an earlier one as well."""
-        own, earlier = self.selections_[-1], self.selections_[:-1]
+        """Whether the current task shares an extractor with an earlier one."""
+        own = self.selections_[-1]
         return any(
             set(own.node).intersection(other.node) or set(own.structure).intersection(other.structure)
-            for other in earlier
+            for other in self.selections_[:-1]
         )
 
     def _num_outputs(self) -> int:
         return max(len(task) for task in self.tasks_) if self._has_shared_head else len(self.classes_)
 
     def _new_network(self, num_outputs: int) -> PrototypeNetwork:
-        with CPU:  # where weights are drawn, whatever the device
+        sizes = {"num_extractors": self.num_extractors, "num_slots": self._num_slots, "dim": self.dim}
+        with CPU:  # weights are drawn there, whatever the device
             return PrototypeNetwork(
-                self.num_features_,
-                num_outputs,
-                num_extractors=self.num_extractors,
-                num_slots=self._num_slots,
-                dim=self.dim,
-                thresholds=(self.threshold_atomic, self.threshold_node, self.threshold_class),
-                levels=self.levels,
+                self.num_features_, num_outputs, **sizes, thresholds=self._thresholds, levels=self.levels
             )
 
     def _certificate(self, task: int) -> str:
         """Hash of every number that the predictions for ``task`` are computed from."""
-        chosen, sizes = self.selections_[task], [len(codebook) for codebook in self.network_.codebooks]
-        visible = chosen.visible if self.retention == "certified" else sizes
+        chosen = self.selections_[task]
+        visible = chosen.visible if self.retention == "certified" else [*map(len, self.network_.codebooks)]
         return self.network_.digest(chosen.node, chosen.structure, self._columns(self.tasks_[task]), visible)
 
     def _state(self) -> State:
@@ -537,57 +504,37 @@ class PaperHPN(HPN):
             self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
-        self.selections_ = [
-            Selection(**{name: tuple(value) for name, value in entry.items()}) for entry in state["selections"]
-        ]
+        self.selections_ = [Selection(**{key: tuple(value[key]) for key in value}) for value in state["selections"]]
         self.certificates_ = list(state["certificates"])
         if "epoch" in state:
             self.epoch_ = state["epoch"]
 
 
-@dataclass(frozen=True, eq=False)
-class _TrainingData:
-    """A task made ready for all its epochs.
-
-    Args:
-        task: Its number.
-        inputs: What extractors see of its training nodes, by round of drawn neighbours.
-        node: Its node extractors, which are parameters of the network.
-        structure: Its structure extractors.
-        extractors: For L_div, per kind, its extractors and the directions of all others.
-        target: Which of the competing classes each training node has ``[num_train]``.
-        columns: Columns of the head that compete; ``None`` if all do.
-    """
+class _TrainingData(NamedTuple):
+    """A task prepared for all its epochs."""
 
     task: int
-    inputs: Callable[[int], Inputs]
-    node: list[Tensor]
-    structure: list[Tensor]
-    extractors: list[tuple[list[Tensor], Tensor]]
-    target: Tensor
-    columns: list[int] | None
+    inputs: Callable[[int], Inputs]  # of its training nodes, by round of drawn neighbours
+    node: list[Tensor]  # its node extractors, which are parameters of the network
+    structure: list[Tensor]  # its structure extractors
+    extractors: list[tuple[list[Tensor], Tensor]]  # for L_div, per kind: its extractors, directions of all others
+    target: Tensor  # position of each training node's class among the competing ones [num_train]
+    columns: list[int] | None  # head columns that compete; None if all do
 
 
-def _descend(parameters: list[Tensor], rate: float) -> None:
-    """One step of stochastic gradient descent, which uses up the gradients.
+def _split(extractors: Iterable[Tensor], chosen: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
+    """The chosen extractors, and all others."""
+    every = list(extractors)
+    return [every[at] for at in chosen], [part for at, part in enumerate(every) if at not in chosen]
 
-    In its functional form, because ``torch.optim.SGD`` imports PyTorch's compiler when it is first used. That
-    takes longer than learning a small graph.
+
+@torch.no_grad()
+def _descend(parameters: Iterable[Tensor], rate: float) -> None:
+    """One step of stochastic gradient descent, after which gradients are cleared.
+
+    ``torch.optim.SGD`` would import PyTorch's compiler, which takes longer than learning a small graph.
     """
-    moving = [parameter for parameter in parameters if parameter.grad is not None]
-    gradients = [parameter.grad for parameter in moving if parameter.grad is not None]
-    with torch.no_grad():
-        sgd(
-            moving,
-            gradients,
-            [None] * len(moving),
-            foreach=False,
-            weight_decay=0.0,
-            momentum=0.0,
-            lr=rate,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-        )
-    for parameter in moving:
-        parameter.grad = None
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.add_(parameter.grad, alpha=-rate)
+            parameter.grad = None

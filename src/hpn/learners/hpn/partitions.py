@@ -1,47 +1,33 @@
 """Sums over the nodes of a graph, partition by partition: a map and a fold.
 
-First columns are smoothed, blocks of them apart; then nodes are encoded and summed, partitions of them apart;
-then the sums are added. Encoded nodes are whole numbers and their sums exact, so the result has the same bits
-whatever the partitions and blocks are and wherever they are computed (:mod:`hpn.nn.fold`).
+First, blocks of columns are smoothed separately. Then, partitions of the nodes are encoded and summed separately, and
+the sums are added. Encoded nodes are whole numbers and their sums exact, so the result has the same bits for any
+partitions and blocks, wherever they are computed (:mod:`hpn.nn.fold`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS
+from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, Layer
 from hpn.learners.hpn.statistics import ClassSums
 from hpn.nn.encoder import ROWS, Base, Block, Slots, encode_projected, see
 from hpn.nn.fold import current_runner, cut
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
-FAR = max(LAYER_HOPS)
 LEAST = 1 << 14
-"""Nodes that are worth a part of their own."""
-
+"""Minimum number of nodes of a partition."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """Nodes of a view, and their class numbers."""
 
 
-class Layer(NamedTuple):
-    """The random layer.
-
-    Args:
-        width: Random features.
-        seed: Draws them.
-    """
-
-    width: int
-    seed: int
-
-
 def encode(slots: Slots, nodes: np.ndarray, layer: Layer, blocks: Sequence[Block] = ()) -> list[Any]:
-    """Rows of each bank; ``blocks`` are smoothed columns that were computed elsewhere."""
+    """Encoded nodes of each bank; ``blocks`` are smoothed columns that were computed elsewhere."""
     if blocks and slots.is_wide:
         layers = encode_projected(nodes, LAYER_HOPS, blocks)
     else:
@@ -50,21 +36,14 @@ def encode(slots: Slots, nodes: np.ndarray, layer: Layer, blocks: Sequence[Block
 
 
 def new_sums(num_features: int, width: int) -> list[ClassSums]:
-    """No nodes yet, for each bank."""
+    """Sums of each bank without any nodes."""
     layers = [ClassSums(width, has_gram=True) for _ in LAYER_HOPS]
     return layers + [ClassSums(num_features, has_gram=False) for _ in MEAN_HOPS]
 
 
 def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list[list[ClassSums]]:
-    """Sums of each bank over groups of nodes.
-
-    Args:
-        view: The graph.
-        groups: Nodes of it, and their classes.
-        layer: The random layer.
-    """
-    pool = current_runner()
-    blocks = smooth_columns(view, "row", layer)
+    """Sums of each bank over groups of nodes."""
+    pool, blocks = current_runner(), smooth_columns(view, "row", layer)
     size = max(LEAST, -(-sum(len(y) for _, y in groups) // pool.num_workers))
     parts = [(at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)]
     totals = [new_sums(view.num_features, layer.width) for _ in groups]
@@ -78,7 +57,7 @@ def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list
 def _sum_part(
     part: tuple[int, np.ndarray, np.ndarray], view: GraphView, layer: Layer, *blocks: Block
 ) -> list[ClassSums]:
-    """The map: sums over a partition."""
+    """Sums over a partition."""
     _, nodes, y = part
     slots, total = given_slots(view, "row", blocks), new_sums(view.num_features, layer.width)
     for rows in cut(len(nodes), ROWS):
@@ -88,10 +67,10 @@ def _sum_part(
 
 
 def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer | None = None) -> Sequence[Any]:
-    """Smooth all columns of a graph; wide ones are projected for a random layer, or left to those who ask.
+    """Smooth all columns of a graph; wide ones are projected for a random layer first, or omitted without one.
 
     Returns:
-        Blocks of them, if others are to use them; in this process they are found with the view.
+        The blocks, if parts run in other processes; in this process they are kept with the view.
     """
     pool, slots = current_runner(), see(view, normalization)
     if slots.is_wide and layer is None:
@@ -108,12 +87,11 @@ def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer |
 
 
 def _smooth_block(number: int, view: GraphView, normalization: Normalization, base: Base) -> Block:
-    """The map over columns: a block of them at every hop."""
-    return see(view, normalization).smooth_block(number, FAR, base)
+    return see(view, normalization).smooth_block(number, max(LAYER_HOPS), base)
 
 
 def measure_rows(view: GraphView, normalization: Normalization, hop: int, blocks: Sequence[Any]) -> None:
-    """Find the lengths of all smoothed rows, which answers need, before the columns are dropped."""
+    """Compute the lengths of all smoothed rows, which predictions need, before the columns are dropped."""
     pool, slots = current_runner(), see(view, normalization)
     if not slots.is_wide and hop not in slots.row_lengths:
         parts = cut(view.num_nodes, max(LEAST, -(-view.num_nodes // pool.num_workers)))
@@ -126,7 +104,7 @@ def _measure_part(part: slice, view: GraphView, normalization: Normalization, ho
 
 
 def given_slots(view: GraphView, normalization: Normalization, blocks: Sequence[Block]) -> Slots:
-    """The slots of a view, with columns that were smoothed elsewhere if any are given."""
+    """The slots of a view, with the columns that were smoothed elsewhere, if any."""
     slots = see(view, normalization)
     if blocks and not slots.is_wide:
         slots.blocks[None] = list(blocks)

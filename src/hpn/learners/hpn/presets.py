@@ -1,4 +1,4 @@
-"""The learner ``hpn``: which network a preset stands for."""
+"""The learner ``hpn``: the network of each preset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Distance = Annotated[float, Field(ge=1e-5, le=1)]  # less is lost in single prec
 Rate = Annotated[float, Field(ge=0)]
 
 WIDTHS = ((100_000, 2000), (300_000, 1000))
-"""Random features of graphs with up to so many nodes; larger ones have ``LEAST_WIDTH``."""
+"""Number of random features for graphs with up to this many nodes; larger ones have ``LEAST_WIDTH``."""
 LEAST_WIDTH = 500
 
 
@@ -35,12 +35,7 @@ class SolvedSettings:
     threshold_class: float = 0.1
 
     def fit_to(self, num_nodes: int) -> SolvedSettings:
-        """The same with a width for graphs of so many nodes, unless it is given.
-
-        Example:
-            >>> [SolvedSettings().fit_to(count).width for count in (60_000, 170_000, 2_400_000)]
-            [2000, 1000, 500]
-        """
+        """The same with the width for graphs with this many nodes, unless a width is given."""
         if self.width is not None:
             return self
         return replace(self, width=next((w for most, w in WIDTHS if num_nodes <= most), LEAST_WIDTH))
@@ -49,9 +44,9 @@ class SolvedSettings:
 class HPN(Learner):
     """Hierarchical prototype network (Zhang, Song and Tao, IEEE TPAMI 2023).
 
-    ``HPN(preset="best")``, the default, is solved from sums of what was learned and answers with or without a
-    task: :class:`~hpn.learners.hpn.SolvedHPN`. ``HPN(preset="paper")`` is trained by gradient descent, as the
-    paper has it: :class:`~hpn.learners.hpn.PaperHPN`. Each has its own hyper-parameters.
+    ``HPN(preset="best")``, the default, is solved from sums over learned nodes and predicts with or without a task:
+    :class:`~hpn.learners.hpn.SolvedHPN`. ``HPN(preset="paper")`` is trained by gradient descent, as in the paper:
+    :class:`~hpn.learners.hpn.PaperHPN`. Each has its own hyper-parameters.
 
     Example:
         >>> type(HPN()).__name__, type(HPN(preset="paper", dim=8)).__name__
@@ -61,7 +56,7 @@ class HPN(Learner):
     preset: str
 
     def __new__(cls, **params: Any) -> HPN:
-        """Make the network that the preset stands for."""
+        """Make the network of the preset."""
         return super().__new__(cls.variant(params))
 
     @classmethod

@@ -1,14 +1,13 @@
 """The prototype network that is solved from sums: preset ``best``.
 
-Prototypes on three levels over extractors in closed form. Without a task, answers are made of sums over all
-that was learned (:mod:`~hpn.learners.hpn.memory`): they do not depend on the order of tasks or on how nodes
-were grouped into them. With the task given, each task has an extractor of its own
-(:mod:`~hpn.learners.hpn.task_extractor`), frozen when it was learned, so that the same input is answered
-with the same bits for ever. One model answers both ways.
+Prototypes on three levels over extractors in closed form. Without a task, predictions use sums over all learned nodes
+(:mod:`~hpn.learners.hpn.memory`): they do not depend on the order of tasks or on how nodes were grouped into them.
+With the task given, they use the task's own extractor (:mod:`~hpn.learners.hpn.task_extractor`), frozen when it was
+learned, so that predictions for the same input stay bit-identical. One model predicts both ways.
 
-Departures from the paper: extractors are solved and not trained, banks of evidence take the place of a pool
-of extractors, prototypes are angles of a lattice, and the classifier adds up evidence.
-docs/explanation/network.md has the reasons.
+Departures from the paper: extractors are solved instead of trained, banks of evidence replace a pool of extractors,
+prototypes are angles of a lattice, and the classifier sums evidence. docs/explanation/network.md gives the
+reasons.
 """
 
 from __future__ import annotations
@@ -37,59 +36,48 @@ from hpn.streams import GraphView, Query, Step
 from hpn.theory.memory import LEVELS, MemoryBound
 
 TASK_WEIGHT = 2.0
-"""What the evidence of a task's own extractor weighs; the answer does not depend on it."""
+"""Weight of the evidence of a task's own extractor; the predicted class does not depend on it."""
 
-ASKED = RLock()
-"""Held while evidence is found, since what is kept of a view and the weights of banks are shared."""
+LOCK = RLock()
+"""Held while evidence is computed, because caches of a view and the weights of banks are shared."""
 
 Name = int | str
 AnyExtractor = TaskExtractor | Extractors | None
-"""Of a task; there is none for a single class."""
+"""The extractor of a task; a single class has none."""
 KINDS: dict[str, type[TaskExtractor | Extractors]] = {kind.__name__: kind for kind in (TaskExtractor, Extractors)}
 
 
 class Evidence(NamedTuple):
-    """Evidence of each bank about some nodes.
-
-    Args:
-        classes: Class numbers.
-        extractors: What found it.
-        banks: What each bank looks at.
-        found: Centred and scaled ``[num_banks, n, C]``.
-        weights: What each bank weighs ``[num_banks]``.
-    """
+    """Evidence of each bank about some nodes."""
 
     classes: list[int]
     extractors: AnyExtractor
-    banks: tuple[str, ...]
-    found: np.ndarray
-    weights: np.ndarray
+    banks: tuple[str, ...]  # names
+    values: np.ndarray  # centred and scaled [num_banks, n, C]
+    weights: np.ndarray  # [num_banks]
 
     def arrange(self, classes: list[int]) -> Evidence:
         """The same with the classes in another order."""
         if classes == self.classes:
             return self
         at = [self.classes.index(label) for label in classes]
-        return self._replace(classes=classes, found=self.found[:, :, at])
+        return self._replace(classes=classes, values=self.values[:, :, at])
 
 
 @dataclass(frozen=True, eq=False)
 class TaskPart:
-    """What answers with a task given are made of, frozen when the task was learned.
+    """Everything that predictions with a task given depend on, frozen when the task was learned.
 
-    Args:
-        classes: Classes of the task.
-        extractor: Its own extractor; if it was learned in several fits, the pooled extractors as they were
-            after the last one; ``None`` for a single class.
-        certificate: Hash of both.
+    The extractor is the task's own one. If the task was learned in several fits, it is the pooled extractors after the
+    last one.
     """
 
     classes: list[int]
     extractor: AnyExtractor
-    certificate: str = ""
+    certificate: str = ""  # hash of both
 
     def state(self) -> dict[str, Any]:
-        """The extractor, as tensors and what JSON can hold."""
+        """The extractor, as tensors and JSON values."""
         return {} if self.extractor is None else self.extractor.state()
 
     @property
@@ -98,7 +86,7 @@ class TaskPart:
         return sum(value.numel() for value in self.state().values() if isinstance(value, Tensor))
 
     def digest(self) -> str:
-        """Hash of every number that answers are computed from."""
+        """Hash of every number that predictions are computed from."""
         digest = hashlib.sha256(repr(self.classes).encode())
         for key, value in sorted(self.state().items()):
             digest.update(key.encode())
@@ -109,16 +97,8 @@ class TaskPart:
 class SolvedNetwork:
     """A prototype network over sums: learns labelled nodes of graphs, with or without tasks, in any order.
 
-    The model behind the learner ``hpn`` (preset ``best``) and :class:`hpn.HPNClassifier`.
-
-    Args:
-        settings: Hyper-parameters.
-        num_features: Features of a node.
-        seed: Draws the random layers.
-
-    Attributes:
-        memory: What answers without a task are made of.
-        tasks: What answers with a task given are made of, by name. Both are replaced and never changed.
+    The model behind the learner ``hpn`` (preset ``best``) and :class:`hpn.HPNClassifier`. ``memory`` serves predictions
+    without a task, ``tasks`` those with a task given, by name. Both are replaced, never changed.
     """
 
     def __init__(self, settings: SolvedSettings, num_features: int, seed: int) -> None:
@@ -129,7 +109,7 @@ class SolvedNetwork:
 
     def learn(self, view: GraphView, train: Labelled, val: Labelled, task: Name | None = None) -> None:
         """Learn nodes of a graph; ``val`` may be empty."""
-        # What is learned without a task comes first, while columns are smoothed with means.
+        # The memory learns first, because it smooths the columns that the task needs.
         memory, tasks = self.memory.learn(view, train, val), self.tasks
         if task is not None:
             known = memory.counts.keys() & tasks[task].classes if task in tasks else set()
@@ -144,7 +124,7 @@ class SolvedNetwork:
         self.memory, self.tasks = memory, tasks
 
     def _choose_extractor(self, view: GraphView, train: Labelled, val: Labelled, classes: list[int]) -> TaskExtractor:
-        """The extractor of a task, and the atomic prototypes that its nodes are matched to."""
+        """The extractor of a task, with the atomic prototypes of its training nodes."""
         is_known = np.isin(val[1], classes)
         places = [np.searchsorted(classes, y) for y in (train[1], val[1][is_known])]
         extractor = choose_extractor(view, (train[0], places[0]), (val[0][is_known], places[1]), len(classes))
@@ -152,12 +132,12 @@ class SolvedNetwork:
         return replace(extractor, positions=positions)
 
     def is_certified(self, task: Name) -> bool:
-        """Whether answers with ``task`` given are frozen, and made of what they were when it was learned."""
+        """Whether everything that predictions with ``task`` given depend on is as it was when it was learned."""
         return task in self.tasks and self.tasks[task].digest() == self.tasks[task].certificate
 
     def find_evidence(self, view: GraphView, nodes: np.ndarray, task: Name | None = None) -> Evidence:
         """Evidence of each bank for the classes of a task, or for all, in order of their numbers."""
-        with ASKED:
+        with LOCK:
             if task not in self.tasks:
                 pooled = self.memory.extractors(view)
                 part = TaskPart(pooled.classes, pooled)
@@ -177,12 +157,12 @@ class SolvedNetwork:
         plane = self.planes["atomic"]
 
         def add(rows: slice) -> np.ndarray:
-            total = np.zeros(evidence.found[0, rows].shape)
-            for weight, part in zip(evidence.weights, evidence.found[:, rows], strict=True):
-                total += weight * plane.snap(part)  # node by node the same sum, whatever else is asked about
+            total = np.zeros(evidence.values[0, rows].shape)
+            for weight, part in zip(evidence.weights, evidence.values[:, rows], strict=True):
+                total += weight * plane.snap(part)  # the same sum per node, whatever the other query nodes
             return total
 
-        return np.concatenate(run_threads(add, cut(evidence.found.shape[1], ROWS)))
+        return np.concatenate(run_threads(add, cut(evidence.values.shape[1], ROWS)))
 
     def match_upper(self, evidence: Evidence) -> dict[str, np.ndarray]:
         """Positions of the node- and class-level prototypes for each class ``[n, C]``."""
@@ -197,13 +177,13 @@ class SolvedNetwork:
             - result: ``[n, (num_banks + 2) * C]``
         """
         atomic, upper = self.planes["atomic"], self.match_upper(evidence)
-        angles = [atomic.angle(atomic.match(part)) for part in evidence.found]
+        angles = [atomic.angle(atomic.match(part)) for part in evidence.values]
         angles += [self.planes[level].angle(position) for level, position in upper.items()]
         return np.asarray(np.sin(np.concatenate(angles, axis=1)))
 
     @property
     def prototype_counts(self) -> dict[str, int]:
-        """Prototypes of each level: positions that the average node of a class, or a task's nodes, need."""
+        """Prototypes of each level: those of the average node of a class, and of the nodes of tasks."""
         pooled = self.memory.typical_evidence()
         own = (part.extractor for part in self.tasks.values())
         atomic = self.planes["atomic"]
@@ -224,7 +204,7 @@ class SolvedNetwork:
         return len(self.memory.counts) * pooled + 2 * len(BANKS) + own + prototypes
 
     def state(self) -> dict[str, Any]:
-        """Everything, as tensors and what JSON can hold."""
+        """Everything, as tensors and JSON values."""
         tasks = [
             {
                 "name": name,
@@ -239,7 +219,7 @@ class SolvedNetwork:
         return {"memory": self.memory.state(), "tasks": tasks, "extractors": own}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take over what :meth:`state` gave."""
+        """Load the result of :meth:`state`."""
         tasks: dict[Name, TaskPart] = {}
         for at, entry in enumerate(state["tasks"]):
             kind = None if entry["kind"] is None else KINDS[entry["kind"]]
@@ -261,11 +241,10 @@ class SolvedHPN(HPN):
 
     Args:
         preset: ``best``.
-        width: Random features of each bank of evidence; by default chosen by the number of nodes of the graph
-            that is learned first, see :meth:`SolvedSettings.fit_to`.
-        strength: Regularisation of least squares, as a multiple of the mean squared length of the encoded
-            training nodes.
-        balance: How much rare classes weigh; with 0 every node weighs the same, with 1 every class.
+        width: Random features of each bank of evidence; by default chosen by the number of nodes of the first graph,
+            see :meth:`SolvedSettings.fit_to`.
+        strength: Regularisation of least squares, as a multiple of the mean squared length of encoded training nodes.
+        balance: Weight of rare classes; with 0 every node has the same weight, with 1 every class.
         threshold_atomic: Cosine distance t_A within which evidence belongs to an atomic prototype.
         threshold_node: The same on the node level, t_N.
         threshold_class: The same on the class level, t_C.
@@ -316,25 +295,25 @@ class SolvedHPN(HPN):
         self.threshold_class = threshold_class
 
     def settings(self) -> SolvedSettings:
-        """What the network is made with."""
+        """The hyper-parameters of the network."""
         return SolvedSettings(**{name: getattr(self, name) for name in SolvedSettings.__dataclass_fields__})
 
     def is_certified(self, task: int) -> bool:
-        """Whether all that answers with ``task`` given are made of is as it was when it was learned.
+        """Whether everything that predictions with ``task`` given depend on is as it was when it was learned.
 
-        Then the same input is answered with the same bits. When the graph around a node grows, its input
-        changes, and so may the answer.
+        Then predictions for the same input are bit-identical. When the graph around a node grows, its input changes,
+        and so may its prediction.
         """
         return self.network_.is_certified(task)
 
     @property
     def certificates_(self) -> list[str]:
-        """Hash of what answers with each task given are made of, as of when it was learned."""
+        """Hash, per task, of everything its predictions depended on when it was learned."""
         return [part.certificate for part in self.network_.tasks.values()]
 
     @property
     def codebooks(self) -> dict[str, Plane]:
-        """The prototypes of each level, which :func:`hpn.check_run` looks at."""
+        """The prototypes of each level, which :func:`hpn.check_run` examines."""
         return self.network_.planes
 
     def _learn(self, step: Step, observer: Observer) -> None:
@@ -343,7 +322,7 @@ class SolvedHPN(HPN):
             self.network_ = SolvedNetwork(settings, self.num_features_, self.seed)
         train, val = (step.train.numpy(), step.train_y.numpy()), (step.val.numpy(), step.val_y.numpy())
         self.network_.learn(step.graph, train, val, step.index if step.scenario == "task" else None)
-        # Every view of a stream has nodes to weigh banks by.
+        # Every view of a stream has remembered nodes.
         self.network_.memory = self.network_.memory.without_last()
         self.in_progress_ = False
         self._epoch_done(observer, Progress(step.index, 1, 1))
@@ -371,19 +350,18 @@ class SolvedHPN(HPN):
 
     @property
     def prototype_bounds(self) -> dict[str, int]:
-        """The most prototypes of each level that any stream could lead to (Theorem 1, exact in a plane)."""
+        """The maximum number of prototypes of each level on any stream (Theorem 1, exact in a plane)."""
         return self.memory_bound.prototypes
 
     @property
     def memory_bound(self) -> MemoryBound:
         """Theorem 1 for these hyper-parameters: one plane for all banks, classes and tasks."""
-        s = self.settings()
-        thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
+        thresholds = (self.threshold_atomic, self.threshold_node, self.threshold_class)
         return MemoryBound(2, thresholds, 1, in_one_set=True)
 
     @property
     def num_stored(self) -> int:
-        """Numbers that must be kept between tasks; counted without writing them out."""
+        """Numbers that must be kept between tasks, counted without computing the state."""
         return self.network_.memory.num_stored + sum(part.num_stored for part in self.network_.tasks.values())
 
     def _state(self) -> State:

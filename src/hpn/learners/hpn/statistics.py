@@ -1,9 +1,8 @@
 r"""Sums over training nodes, from which extractors are solved.
 
-Kept of the nodes learned so far, for each bank of evidence: the counts and sums of each class and, for banks
-with a random layer h, the Gram matrix :math:`\sum h h^\top`. Encoded nodes are whole numbers, so the sums are
-exact (up to :math:`2^{53}`): they do not depend on the order of arrival or on how nodes were grouped into
-fits. They can be added (``add``, ``merge``) and subtracted (``remove``) without a trace.
+For each bank of evidence, the counts and sums of each class are kept and, for banks with a random layer h, the Gram
+matrix :math:`\sum h h^\top`. Encoded nodes are whole numbers, so the sums are exact (up to :math:`2^{53}`): they do not
+depend on the order of arrival or on how nodes were grouped into fits, and nodes can be added and subtracted again.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from hpn.nn.encoder import Features, is_csr
 from hpn.nn.fold import cut, run_threads
 
 EXACT_ROWS = 1024
-"""Nodes whose products, or slots, are added up in single precision, which is exact for so many."""
+"""Nodes whose products, or slots, are summed in single precision, which is exact for this many."""
 LEAST_FOR_BYTES = 64
-"""Columns from which on products of 8-bit numbers are used."""
+"""Products of 8-bit numbers are used for at least this many columns."""
 INTEGER_ROWS = 1 << 16
-"""Nodes whose products are added up in 32-bit numbers, which is exact for so many."""
+"""Nodes whose products are summed in 32-bit numbers, which is exact for this many."""
 
 
 def add_gram(gram: np.ndarray, rows: np.ndarray, sign: int = 1) -> None:
     """Add ``sign * rows.T @ rows`` to a Gram matrix, exactly, for whole numbers from 0 to 127.
 
-    Processors with instructions for products of 8-bit numbers do that several times as fast.
+    Processors with instructions for products of 8-bit numbers do this several times as fast.
     """
     uses_bytes = len(gram) >= LEAST_FOR_BYTES and _has_exact_bytes()
     for part in cut(len(rows), INTEGER_ROWS if uses_bytes else EXACT_ROWS):
@@ -62,34 +61,18 @@ def _has_exact_bytes() -> bool:
 
 @dataclass(eq=False)
 class ClassSums:
-    """Counts and sums of encoded nodes by class; exact, additive.
+    """Counts and sums of encoded nodes by class; exact, additive."""
 
-    Args:
-        dim: Length of an encoded node.
-        has_gram: Whether the Gram matrix is kept as well.
-
-    Attributes:
-        sums: By class, ``[dim]`` in double precision.
-        counts: By class.
-        gram: ``[dim, dim]`` in double precision, if kept and anything was added.
-
-    Example:
-        >>> sums = ClassSums(2, has_gram=True)
-        >>> sums.add(np.array([[1.0, 2.0], [3.0, 0.0]], np.float32), np.array([7, 7]))
-        >>> sums.sums[7].tolist(), sums.counts, sums.gram.tolist()
-        ([4.0, 2.0], {7: 2}, [[10.0, 2.0], [2.0, 4.0]])
-    """
-
-    dim: int
+    dim: int  # length of an encoded node
     has_gram: bool
-    sums: dict[int, np.ndarray] = field(default_factory=dict)
+    sums: dict[int, np.ndarray] = field(default_factory=dict)  # by class, [dim] in double precision
     counts: dict[int, int] = field(default_factory=dict)
     _gram: np.ndarray | None = None
-    _packed: np.ndarray | None = None
+    _packed: np.ndarray | None = None  # lower half of a loaded Gram matrix
 
     @property
     def gram(self) -> np.ndarray | None:
-        """The Gram matrix; of sums that were read it is made when it is first needed."""
+        """The Gram matrix ``[dim, dim]``; of loaded sums it is unpacked when it is first needed."""
         if self._packed is not None:
             gram = np.zeros((self.dim, self.dim))
             gram[_lower_half(self.dim)] = self._packed
@@ -101,7 +84,7 @@ class ClassSums:
         self._gram, self._packed = gram, None
 
     def add(self, rows: Features, y: np.ndarray, sign: int = 1) -> None:
-        """Add encoded nodes ``[n, dim]`` of classes ``[n]``; with ``sign=-1`` take them out again."""
+        """Add encoded nodes ``[n, dim]`` of classes ``[n]``; ``sign=-1`` subtracts them."""
         if self.has_gram:
             gram = np.zeros((self.dim, self.dim)) if self.gram is None else self.gram
             add_gram(gram, rows, sign)
@@ -112,7 +95,7 @@ class ClassSums:
             self._shift(label, sign * total, sign * count)
 
     def merge(self, other: ClassSums, sign: int = 1) -> ClassSums:
-        """Add what was learned apart, or take it out again."""
+        """Add other sums; ``sign=-1`` subtracts them."""
         if other.gram is not None:
             self.gram = sign * other.gram if self.gram is None else self.gram + sign * other.gram
         for label, total in other.sums.items():
@@ -120,7 +103,7 @@ class ClassSums:
         return self
 
     def drop(self, label: int) -> None:
-        """Drop the sum and count of a class; the Gram matrix keeps its part."""
+        """Drop the sum and count of a class; its contribution to the Gram matrix stays."""
         self.sums.pop(label, None)
         self.counts.pop(label, None)
         if not self.counts:
@@ -143,7 +126,7 @@ class ClassSums:
         return counts, np.stack([self.sums[label] for label in classes]) / counts[:, None]
 
     def state(self) -> dict[str, Any]:
-        """As tensors; classes in order of their numbers, the Gram matrix as its lower half."""
+        """As tensors; classes in order of their numbers, and the lower half of the Gram matrix."""
         labels = sorted(self.sums)
         sums = np.stack([self.sums[label] for label in labels]) if labels else np.zeros((0, self.dim))
         kept = {"sums": torch.from_numpy(sums)}
@@ -165,7 +148,7 @@ class ClassSums:
 
     @classmethod
     def restore(cls, dim: int, state: dict[str, Any]) -> ClassSums:
-        """Make it again of :meth:`state`."""
+        """The sums of which :meth:`state` was the result."""
         labels, packed = state["labels"].tolist(), None
         if "gram" in state:
             packed = state["gram"].numpy()
@@ -183,15 +166,10 @@ def _lower_half(dim: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    r"""Extractors of a bank with a random layer: evidence :math:`W^\top h + b`.
+    r"""Extractors of a bank with a random layer: evidence :math:`W^\top h + b`."""
 
-    Shapes:
-        - ``weight``: ``[dim, C]``
-        - ``bias``: ``[C]``
-    """
-
-    weight: np.ndarray
-    bias: np.ndarray
+    weight: np.ndarray  # [dim, C]
+    bias: np.ndarray  # [C]
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Evidence ``[n, C]``."""
@@ -201,8 +179,8 @@ class LeastSquares:
 def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: float) -> LeastSquares:
     r"""Regularised least squares of class membership on h, with an intercept that is not regularised.
 
-    Class c weighs :math:`w_c = n_c^{-\beta}` for each of its nodes. Weighting the scatter within classes by
-    its pooled form needs no Gram matrix for each class:
+    A node of class c has the weight :math:`w_c = n_c^{-\beta}`. With the pooled scatter within classes, no Gram matrix
+    per class is needed:
 
     .. math:: G_\beta = \frac{\sum_c w_c n_c}{N} \Bigl(G - \sum_c n_c \mu_c \mu_c^\top\Bigr)
               + \sum_c w_c n_c\, \mu_c \mu_c^\top
@@ -226,36 +204,28 @@ def solve(sums: ClassSums, classes: list[int], *, strength: float, balance: floa
     system += (vectors.T * factor) @ vectors
     system.flat[:: len(system) + 1] += max(strength * length, 1e-9)
     right = (means - center).T * weight
-    # The transpose of a symmetric matrix is in the order that LAPACK wants.
+    # The transpose of a symmetric matrix is in LAPACK's order.
     lower = scipy.linalg.cholesky(system.T, lower=True, overwrite_a=True, check_finite=False)
     solved = scipy.linalg.cho_solve((lower, True), right, check_finite=False)
-    # In the order in which it is read again, so that products are rounded alike.
+    # In the order of a loaded model, so that products are rounded alike.
     return LeastSquares(np.ascontiguousarray(solved), weight / total - center @ solved)
 
 
 def solve_all(banks: Sequence[ClassSums], classes: list[int], *, strength: float, balance: float) -> list[LeastSquares]:
-    """Solve several banks at once, one thread for each.
-
-    Threads that share one factorisation wait for each other, on a busy machine for seconds.
-    """
+    """Solve several banks at once, one thread per bank: threads that share a factorisation wait for each other."""
     return run_threads(partial(solve, classes=classes, strength=strength, balance=balance), banks)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMeans:
-    r"""Extractors of a bank of class means: the cosine of :math:`u - m` and :math:`\mu_c - m`.
+    r"""Extractors of a bank of class means: the cosine of :math:`u - m` and :math:`\mu_c - m`."""
 
-    Shapes:
-        - ``center``: :math:`m`, the mean of the class means ``[dim]``
-        - ``directions``: ``[C, dim]``, of length 1
-    """
-
-    center: np.ndarray
-    directions: np.ndarray
+    center: np.ndarray  # m, the mean of the class means [dim]
+    directions: np.ndarray  # of length 1 [C, dim]
 
     @property
     def vectors(self) -> np.ndarray:
-        """What a slot is multiplied with: the directions, then the centre ``[C + 1, dim]``."""
+        """The factors of a slot: the directions, then the centre ``[C + 1, dim]``."""
         return np.vstack([self.directions, self.center])
 
     def __call__(self, products: np.ndarray) -> np.ndarray:
@@ -270,7 +240,7 @@ class ClassMeans:
 
 
 def average(sums: ClassSums, classes: list[int], scale: float) -> ClassMeans:
-    """Class means of slots that were added up as multiples of ``scale``."""
+    """Class means of slots that were summed as multiples of ``scale``."""
     _, means = sums.means(classes)
     means = means * scale
     center = means.mean(axis=0)

@@ -1,10 +1,9 @@
 r"""The extractor of one task: least squares on one slot, chosen on held-out nodes and frozen.
 
-With the task given there are few classes to tell apart, and what tells them apart differs from task to
-task. So each task chooses one slot (own features or a hop, a mean or the symmetric normalisation,
-directions or lengths as they are) and one strength of regularisation, by accuracy on held-out nodes and
-then by their log-likelihood. Held-out nodes are the validation nodes and, where there are at least as many,
-the training nodes, each predicted from the others:
+With the task given there are few classes, and what distinguishes them differs from task to task. So each task chooses
+one slot (own features or a hop; a mean or the symmetric normalisation; unit or raw rows) and one strength of
+regularisation, by accuracy on held-out nodes and then by their log-likelihood. Held-out nodes are the validation nodes
+and, if there are at least as many, the training nodes, each predicted from the others:
 
 .. math:: \hat{t}_i - t_i = \frac{(\hat{T} - T)_i}{1 - \ell_i}
 
@@ -22,42 +21,33 @@ import scipy  # whose parts are imported when they are first used
 import torch
 
 from hpn.learners.hpn.partitions import Labelled, given_slots, measure_rows, smooth_columns
-from hpn.nn.encoder import Block, Features, is_csr, scale_rows, see
+from hpn.nn.encoder import Block, Features, scale_rows, see, to_dense
 from hpn.nn.fold import current_runner
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
 
 HOPS = (0, 1, 2, 3)
+ARRAYS = ("weight", "bias", "positions")
 NORMALIZATIONS: tuple[Normalization, ...] = ("row", "sym")
 STRENGTHS = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0)
 """Regularisation as multiples of the mean squared length of a centred row."""
 LARGEST_SYSTEM = 4096
-"""Nodes used at most where there are more features than this as well."""
+"""Maximum number of nodes if there are more features than this as well."""
 MOST_NODES = 1 << 14
-"""Nodes used at most."""
+"""Maximum number of nodes."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaskExtractor:
-    """Evidence for the classes of a task from one slot.
-
-    Args:
-        hop: Which slot.
-        normalization: How neighbourhoods are averaged.
-        is_unit: Whether rows are scaled to length 1.
-        weight: ``[num_features, C]``.
-        bias: ``[C]``.
-        scale: The usual size of the evidence.
-        positions: Atomic prototypes that training nodes are matched to.
-    """
+    """Evidence for the classes of a task from one slot."""
 
     hop: int
     normalization: Normalization
-    is_unit: bool
-    weight: np.ndarray
-    bias: np.ndarray
-    scale: float
-    positions: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_unit: bool  # whether rows are scaled to length 1
+    weight: np.ndarray  # [num_features, C]
+    bias: np.ndarray  # [C]
+    scale: float  # usual size of the evidence
+    positions: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # atomic prototypes of training nodes
 
     def evidence(self, view: GraphView, nodes: np.ndarray) -> np.ndarray:
         """Evidence for each class, centred and scaled ``[len(nodes), C]``."""
@@ -69,46 +59,34 @@ class TaskExtractor:
         return np.asarray((found - found.mean(axis=1, keepdims=True)) / self.scale)
 
     def describe(self) -> str:
-        """What it looks at."""
+        """The name of the slot."""
         if self.hop == 0:
             return "its own features"
         return f"the mean over its neighbourhood, {self.hop} {'hop' if self.hop == 1 else 'hops'} away"
 
     def state(self) -> dict[str, Any]:
         """As tensors and numbers."""
-        return {
-            "hop": self.hop,
-            "normalization": self.normalization,
-            "is_unit": self.is_unit,
-            "scale": self.scale,
-            "weight": torch.from_numpy(self.weight.copy()),
-            "bias": torch.from_numpy(self.bias.copy()),
-            "positions": torch.from_numpy(self.positions.copy()),
-        }
+        numbers = {name: getattr(self, name) for name in ("hop", "normalization", "is_unit", "scale")}
+        return numbers | {name: torch.from_numpy(getattr(self, name).copy()) for name in ARRAYS}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> TaskExtractor:
-        """Make it again of :meth:`state`."""
-        arrays = {name: state[name].numpy().copy() for name in ("weight", "bias", "positions")}
-        return cls(state["hop"], state["normalization"], state["is_unit"], **arrays, scale=state["scale"])
+        """The extractor of which :meth:`state` was the result."""
+        return cls(**{**state, **{name: state[name].numpy().copy() for name in ARRAYS}})
 
 
 Candidate = tuple[tuple[float, float], TaskExtractor]
-"""How good an extractor is on held-out nodes, and the extractor."""
+"""The score of an extractor on held-out nodes, and the extractor."""
 
 
 def choose_extractor(view: GraphView, train: Labelled, val: Labelled, num_classes: int) -> TaskExtractor:
     """Solve the extractor of a task for every slot and strength, and keep the best on held-out nodes.
 
-    Args:
-        view: The graph.
-        train: Training nodes, and the positions of their classes in the task.
-        val: The same of validation nodes; there may be none.
-        num_classes: Classes of the task.
+    Classes of ``train`` and ``val`` are positions in the task; there may be no validation nodes.
     """
-    is_large = len(train[0]) > MOST_NODES  # then only what was smoothed for the pooled sums is tried
+    is_large = len(train[0]) > MOST_NODES  # then only the slots of the pooled sums are tried
     is_wide = min(len(train[0]), view.num_features) > LARGEST_SYSTEM
-    # Nodes of a task come in a drawn order, so some of them are a fair sample.
+    # Nodes of a task arrive in random order, so the sample is fair.
     train, val = _sample(train, LARGEST_SYSTEM if is_wide else MOST_NODES), _sample(val, MOST_NODES)
     pool, smoothed = current_runner(), {}
     candidates: list[Candidate] = []
@@ -139,7 +117,7 @@ def _try_slot(
     num_classes: int,
     *blocks: Block,
 ) -> list[Candidate]:
-    """The best extractor on a slot, with directions and with lengths as they are, and how good it is."""
+    """The best extractors on a slot, with unit and with raw rows, and their scores."""
     slots, found = given_slots(view, normalization, blocks), []
     for is_unit in (True, False):
         x, x_val = (slots.smoothed(hop, nodes) for nodes in (train[0], val[0]))
@@ -169,11 +147,11 @@ def solve_path(x: Features, target: np.ndarray) -> Iterator[tuple[np.ndarray, np
     mean, level = np.asarray(x.mean(axis=0)).ravel(), target.mean(axis=0)
     centred = target - level
     if count <= x.shape[1]:
-        gram = _dense(x @ x.T)
+        gram = to_dense(x @ x.T)
         rows = gram.mean(axis=1, keepdims=True)
         values, basis = np.linalg.eigh(gram - rows - rows.T + gram.mean())
     else:
-        values, basis = np.linalg.eigh(_dense(x.T @ x) - count * np.outer(mean, mean))
+        values, basis = np.linalg.eigh(to_dense(x.T @ x) - count * np.outer(mean, mean))
     values = np.maximum(values, 0)
     unit = max(values.sum() / count, 1e-9 * float(mean @ mean), 1e-12)
     if count <= x.shape[1]:
@@ -203,7 +181,3 @@ def _score(evidence: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Accuracy, and mean log-likelihood to break ties."""
     likelihood = scipy.special.log_softmax(2 * evidence, axis=1)[np.arange(len(y)), y].mean()
     return round(float((evidence.argmax(axis=1) == y).mean()), 9), float(likelihood)
-
-
-def _dense(matrix: Features) -> np.ndarray:
-    return np.asarray(matrix.toarray() if is_csr(matrix) else matrix)
