@@ -1,4 +1,4 @@
-"""The data of the node explorer: a map of nodes, the breakdown of each prediction, and the codebook they are matched to.
+"""The data of the node explorer: a map of nodes, the breakdown of each prediction, and the codebook.
 
 Arrays are written as little-endian numbers, compressed (zlib) and in base64, so that a browser reads 20,000
 nodes at once.
