@@ -1,4 +1,4 @@
-"""How far a command is, on standard error: bars in a terminal, lines in logs and pipes."""
+"""Progress of a command on standard error: bars in a terminal, lines in logs and pipes."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
     from hpn.learners import Progress as LearnerProgress
 
 PLAIN_SECONDS = 5.0
-"""Between two lines about epochs, trials or bytes in a log."""
+"""Seconds between two lines about epochs, trials or bytes in a log."""
 
 
 class PlainProgress(Watcher):
-    """One line per step or job, and now and then one for what is smaller."""
+    """One line per step or job, and every few seconds one for epochs, trials or bytes."""
 
     def __init__(self) -> None:
         self._num_tasks = 0
         self._written = time.monotonic()
 
     def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
-        """State how much there is to do."""
+        """Print the folder and the numbers of seeds and tasks."""
         self._num_tasks = num_tasks
         folder = f"run folder: {out}; " if out else ""
         self._write(f"{folder}{plural(num_seeds, 'seed')}, {plural(num_tasks, 'task')}")
 
     def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
-        """State where an interrupted seed resumes."""
+        """Print where an interrupted seed resumes."""
         if first_task or first_epoch:
             self._write(f"seed {seed}: resuming at task {first_task + 1}, after epoch {first_epoch}")
 
     def epoch_finished(self, seed: int, progress: LearnerProgress) -> None:
-        """Show the epoch every few seconds."""
+        """Print the epoch every few seconds."""
         if self._is_due():
             task = f"task {progress.task + 1}/{self._num_tasks}"
             self._write(f"seed {seed}: {task}, epoch {progress.done}/{progress.total}")
 
     def step_finished(self, seed: int, task: int, row: Row) -> None:
-        """Show the mean accuracy over the tasks so far."""
+        """Print the mean accuracy over the tasks so far."""
         self._write(f"seed {seed}: task {task + 1}/{self._num_tasks} learned, {_mean_so_far(task, row)}")
 
     def seed_finished(self, seed: int, *, reused: bool) -> None:
-        """State that a seed had been finished before."""
+        """Print that a seed had been finished before."""
         if reused:
             self._write(f"seed {seed}: finished before, result reused (--fresh runs it again)")
 
     def jobs_moved(self, progress: JobsProgress) -> None:
-        """State which job has ended, or how far tuning is every few seconds, and how much is left."""
+        """Print which job has ended, or every few seconds the progress of tuning, and the time left."""
         if progress.trials:
             if not (self._is_due() or progress.done in {0, progress.total}):
                 return
@@ -72,7 +72,7 @@ class PlainProgress(Watcher):
         self._write(line + left)
 
     def reading(self, total: int) -> Callable[[int], None]:
-        """Show every few seconds how much was read."""
+        """Print every few seconds how much was read."""
         done = 0
 
         def advance(count: int) -> None:
@@ -93,7 +93,7 @@ class PlainProgress(Watcher):
 
 
 class LiveProgress(Watcher):
-    """A bar for each thing that is counted; use as a context manager."""
+    """A bar for each quantity that is counted; use as a context manager."""
 
     def __init__(self) -> None:
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # a long note is cut, not the numbers

@@ -1,4 +1,4 @@
-"""Tables on standard output: results, comparisons, recipes and data sets in a terminal."""
+"""Tables on standard output: results, comparisons, recipes, reproductions and data sets."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS_IN_MATRIX = 12
 NEEDED = (("AM", "%"), ("paper", "AM, %"), ("FM", "points"), ("stored", "numbers"), ("seconds", "per seed"))
-"""Columns that a comparison always has; the others are left out one after another, the last first, in a
-terminal too narrow for them."""
+"""Columns that a comparison always has; in a narrow terminal the others are left out, the last first."""
 SIZES = ("nodes", "edges", "features", "classes")
 
 
@@ -38,10 +37,10 @@ def print_result(result: RunResult) -> None:
     _add_metrics(table, result)
     if table.row_count:
         console.print(table)
-    table = make_table()  # of its own: long texts would take the width from what metrics mean
+    table = make_table()  # a separate one: long texts would narrow the column of metrics
     table.add_row("parameters", count(result.parameters))
     if result.stored:
-        table.add_row(f"kept between {step_noun(result)}s", f"{count(result.stored)} numbers")
+        table.add_row(f"stored between {step_noun(result)}s", f"{count(round(result.stored))} numbers")
     if result.prototypes:
         table.add_row("prototypes", ", ".join(f"{num:g} {level}" for level, num in result.prototypes.items()))
     if result.seconds is not None:
@@ -94,7 +93,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def print_tuned(tuned: TuneResult) -> None:
-    """Print what tuning chose, by what, and what it gives on test nodes."""
+    """Print the settings that tuning chose, and their metrics on validation and test nodes."""
     console = _open_for(tuned)
     table = make_table()
     table.add_row("chosen", _pairs(tuned.settings) or "the defaults; there is nothing to search")
@@ -109,9 +108,9 @@ def print_tuned(tuned: TuneResult) -> None:
 
 
 def print_recipes(recipes: list[dict[str, Any]]) -> None:
-    """Print the packaged recipes with what they give and what the paper reports."""
+    """Print the packaged recipes with their accuracy and the paper's."""
     if not recipes:
-        open_console().print("There are no packaged recipes; `hpn tune` makes one.")
+        open_console().print("There are no packaged recipes; `hpn tune` creates one.")
         return
     heads = ("data set", "method", "scenario", "settings", "test AM", "paper AM")
     table = make_table(*heads, text=heads)
@@ -135,7 +134,7 @@ def print_experiments(rows: list[dict[str, Any]]) -> None:
 
 
 def print_reproduction(done: dict[str, Any]) -> None:
-    """Print how the cells compare with the paper's, which claims hold, and where the pages are."""
+    """Print how the cells compare with the paper's, which claims hold, and the path of the pages."""
     console = open_console()
     cells = make_table("next to the paper", "within 2 sd", "better", "worse")
     for name, counts in done["cells"].items():
@@ -189,7 +188,7 @@ def print_dataset(info: dict[str, Any]) -> None:
 
 
 def _open_for(result: RunResult | Comparison | TuneResult, width: int = 120) -> Console:
-    """A console that begins with the method and the data set, and how they are evaluated."""
+    """Print the method, the data set and the protocol, and return the console."""
     method, backbone = getattr(result, "method", None), getattr(result, "backbone", None)
     title = " ".join(filter(None, (method, backbone, "on" if method else None, result.dataset)))
     protocol = f"{result.scenario}-incremental, {result.edges} edges, {result.evaluate} evaluation"
@@ -214,7 +213,7 @@ def _print_leak(console: Console, result: RunResult | Comparison) -> None:
 
 
 def _matrix_table(result: RunResult) -> Table:
-    """Mean accuracies; of many steps the first columns after the last step."""
+    """Mean accuracies; for many steps only the first columns, after the last step."""
     matrix, noun = result.mean_matrix(), step_noun(result)
     num_shown = min(len(matrix), MOST_STEPS_IN_MATRIX)
     names = [f"{noun} {step + 1}" for step in range(num_shown)]
@@ -231,7 +230,7 @@ def _matrix_table(result: RunResult) -> Table:
         table.add_row(str(after + 1), *cells)
     notes = []
     if len(matrix) > num_shown:
-        notes.append(f"the first {num_shown} of {len(matrix)} {noun}s; the report has all")
+        notes.append(f"the first {num_shown} of {len(matrix)} {noun}s; the report shows all")
     if len(matrix[0]) > 1:
         notes.append(f"right of the {noun} learned last: {noun}s still to come")
     table.caption = "\n".join(notes) or None

@@ -1,4 +1,4 @@
-"""Where tables are printed, and what they look like."""
+"""The console that tables are printed to, and their style."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 def open_console(title: str = "", about: str = "", *, width: int = 120) -> Console:
-    """Standard output, as wide as the terminal, or ``width`` outside of one; begins with the title."""
+    """Standard output, as wide as the terminal or, outside of one, ``width``; prints the title."""
     # Outside a terminal there is no width to fit into. Names come from data: what looks like markup is text.
     wide = None if sys.stdout.isatty() else width
     console = Console(width=wide, markup=False, emoji=False, highlight=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SYMBOLS = {"atomic": "n_A", "node": "n_N", "class": "n_C"}
 MOST_ROWS = 40
-"""Of a table of tasks; what is beyond is in the JSON."""
+"""Rows of a table of tasks; the JSON has all."""
 
 
 def print_bound(bound: dict[str, Any]) -> None:
@@ -42,8 +42,8 @@ def print_bound(bound: dict[str, Any]) -> None:
 
 
 def print_choices(chosen: dict[str, Any]) -> None:
-    """Print which dimensions and distances fit into a budget."""
-    console = open_console(f"smallest cosine distance that fits {chosen['budget']:,} bytes for ever")
+    """Print the dimensions and distances that fit a budget."""
+    console = open_console(f"smallest cosine distance that never exceeds {chosen['budget']:,} bytes")
     table = make_table("dimension", "Theorem 1", "prototypes", "bytes", "one code", "prototypes", "bytes")
     for row in chosen["choices"]:
         cells = []
@@ -82,7 +82,7 @@ def print_check(check: BoundCheck) -> None:
     console.print(f"the most of {plural(num_seeds, 'seed')}; codes by {names}", style="dim")
     if check.codes:
         good = sum(code.holds for code in check.codes)
-        console.print(f"kept states: {good} of {len(check.codes)} levels are codes of their distance")
+        console.print(f"saved states: {good} of {len(check.codes)} levels are codes of their distance")
     if check.certificates:
         good = sum(one.holds for one in check.certificates)
         console.print(f"certificates: {good} of {len(check.certificates)} hold")
@@ -93,7 +93,7 @@ def print_check(check: BoundCheck) -> None:
 
 
 def print_retention(study: RetentionResult) -> None:
-    """Print Theorem 2, what changed for earlier tasks, and what is proved."""
+    """Print Theorem 2, the changes of earlier tasks, and the proofs."""
     report = study.report
     protocol = f"· {report.retention} retention, {study.edges} edges, seed {study.seed}"
     console = open_console(f"hpn on {study.dataset}", protocol)
@@ -103,7 +103,9 @@ def print_retention(study: RetentionResult) -> None:
         console.print(NO_THEOREM)
     else:
         _print_theorem(console, report.theorem)
-    table = make_table("nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "answers")
+    table = make_table(
+        "nodes of", "after", "nodes", "touched", "other prototypes", "other class", "sharing", "predictions"
+    )
     proofs = {(proof.task, proof.after): proof for proof in report.proofs}
     for row in report.changes[:MOST_ROWS]:
         proof = proofs[row.task, row.after]
@@ -116,9 +118,9 @@ def print_retention(study: RetentionResult) -> None:
         table.caption = f"the first {MOST_ROWS} of {len(report.changes)} pairs; --json has all"
     console.print(table)
     if report.is_proved:
-        console.print("no earlier answer has changed in any bit, and none can", style="green")
+        console.print("no earlier prediction has changed in any bit, and none can", style="green")
     elif report.retention == "certified":
-        console.print("a proof failed: an earlier answer has changed", style="red")
+        console.print("a proof failed: an earlier prediction has changed", style="red")
 
 
 def _print_theorem(console: Console, theorems: Sequence[TheoremTwo]) -> None:
