@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import typer
 from docutils import nodes
 from sphinx.domains.python import PyObject
+from sphinx.errors import ExtensionError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,29 +44,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [heads, ["---"] * len(heads), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-# --- Contents of a section ----------------------------------------------------------------------------------------
-
-DOCS = Path(__file__).resolve().parents[1]
-
-
-def contents(section: str, *first: str) -> str:
-    """The pages of a section with what each is about: those that are named in that order, then the others."""
-    pages = dict.fromkeys([*first, *sorted(page.stem for page in (DOCS / section).glob("*.md"))])
-    pages.pop("index")
-    rows = []
-    for name in pages:
-        title, paragraph = read_opening(DOCS / section / f"{name}.md")
-        rows.append(f"[{title}]({name}.md)\n: {paragraph}")
-    return "\n\n".join([*rows, "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])])
-
-
-def read_opening(page: Path) -> tuple[str, str]:
-    """The title of a page and its first paragraph, without links."""
-    title, _, rest = page.read_text().partition("# ")[2].partition("\n")
-    plain = [part for part in rest.split("\n\n") if part.strip() and part.strip()[0] not in "`#|<:!("]
-    return title, re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(plain[0].split())) if plain else ""
 
 
 # --- The command line ---------------------------------------------------------------------------------------------
@@ -285,14 +263,26 @@ def api(module: str, *names: str) -> str:
 
 
 def public_names(module: str) -> list[str]:
-    """What a module exports (its own classes if it has no such list), without what other pages have; classes first."""
+    """What a module exports, classes first; of ``hpn`` what no package of it has on a page of its own.
+
+    A module without ``__all__`` exports its classes and functions, those of its own modules, and its constants.
+    """
     found = import_module(module)
-    own = [name for name, one in vars(found).items() if inspect.isclass(one) and one.__module__ == module]
-    exported = [name for name in getattr(found, "__all__", own) if not name.startswith("__")]
+    own = [name for name, one in vars(found).items() if is_own(one, module) or (name.isupper() and name[0] != "_")]
+    exported = [name for name in getattr(found, "__all__", own) if not name.startswith("_")]
     if module == "hpn":
         exported = [name for name in exported if package_of(name) not in PACKAGES]
+    if not exported:
+        raise ExtensionError(f"{module} exports nothing that the reference could show")
     objects = {name: getattr(found, name) for name in exported}
     return sorted(objects, key=lambda name: (not inspect.isclass(objects[name]), not callable(objects[name])))
+
+
+def is_own(found: Any, module: str) -> bool:
+    """Whether a class or function is of a module or of one below it."""
+    home = getattr(found, "__module__", None)
+    is_code = inspect.isclass(found) or inspect.isfunction(found)
+    return is_code and isinstance(home, str) and f"{home}.".startswith(f"{module}.")
 
 
 PACKAGES = ("hpn.datasets", "hpn.learners", "hpn.model", "hpn.report", "hpn.streams")
@@ -315,6 +305,8 @@ def documented(module: str, name: str) -> str:
         kind = "autoclass"
         options = ["members:", f"inherited-members: {', '.join(base.__name__ for base in bases)}"]
         options += [f"exclude-members: {', '.join(again)}"]
+        if hooks := re.findall(r":meth:`(_\w+)`", inspect.getdoc(found) or ""):  # what subclasses write
+            options += [f"private-members: {', '.join(hooks)}"]
         options += ["show-inheritance:"] * any(base.__module__.startswith("hpn.") for base in bases)
         if issubclass(found, BaseException):
             kind = "autoexception"
@@ -385,7 +377,7 @@ def markdown(text: str) -> str:
 
 
 PARTS: dict[str, Callable[..., str]] = {
-    part.__name__: part for part in (api, commands, contents, datasets, exports, hyperparameters, layers, metrics)
+    part.__name__: part for part in (api, commands, datasets, exports, hyperparameters, layers, metrics)
 }
 
 

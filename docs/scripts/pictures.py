@@ -1,16 +1,24 @@
-"""Draw the pictures of the README and the docs from finished runs (needs ``hpn[docs]``).
+"""Draw the charts of the README and the docs, each as an SVG file and as the specification of the interactive chart.
 
 for m in hpn finetune ncm probe joint; do hpn run cora --method $m --seeds 5 --out runs/cora-$m; done
 python docs/scripts/pictures.py runs/cora-finetune runs/cora-hpn runs/cora-ncm runs/cora-probe runs/cora-joint
+
+Needs ``hpn[docs]``.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
+import altair as alt
+
+from hpn.cli.theory import PLOTTED
 from hpn.experiment.run.result import load_result
-from hpn.report import FIGURES, RunGroup, chart_svg
+from hpn.report import FIGURES, RunGroup, chart_spec, chart_svg
+from hpn.report.figures import code_sizes_chart
+from hpn.theory import max_code_size
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 
@@ -22,8 +30,15 @@ def main() -> None:
     group = RunGroup.of(results)
     for name, members in {"accuracy": group, "matrix": group.single(0)}.items():
         (chart,) = FIGURES[name].draw(members)
-        (IMAGES / f"{name}.svg").write_text(chart_svg(chart), encoding="utf-8")
-    print(f"wrote accuracy.svg and matrix.svg to {IMAGES}")
+        write(name, chart)
+    sizes = {d: [(t, float(max_code_size(d, t).size)) for t in PLOTTED] for d in (2, 3, 4, 8, 16, 32)}
+    write("theory-bounds", code_sizes_chart(sizes, title="How many prototypes can keep a distance"))
+
+
+def write(name: str, chart: alt.TopLevelMixin) -> None:
+    (IMAGES / f"{name}.svg").write_text(chart_svg(chart), encoding="utf-8")
+    (IMAGES / f"{name}.vl.json").write_text(json.dumps(chart_spec(chart), ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"wrote {name}.svg and {name}.vl.json to {IMAGES}")
 
 
 if __name__ == "__main__":
