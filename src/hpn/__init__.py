@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from hpn.reproduction import reproduce
     from hpn.streams import TaskStream
 
+    from . import testing
+
 __all__ = [
     "LEARNERS",
     "Graph",
@@ -69,6 +71,7 @@ __all__ = [
     "reproduce",
     "run",
     "study_retention",
+    "testing",
     "track_run",
     "tune",
     "write_comparison",
@@ -77,6 +80,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("hpn.testing")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'hpn' has no attribute {name!r}")

@@ -357,7 +357,9 @@ def test_compare_refuses_before_it_runs(cli: Cli, tmp_path: Path, words: tuple[s
 def test_version_help_and_no_command(cli: Cli) -> None:
     import hpn
 
-    assert cli("--version")[1] == f"hpn {hpn.__version__}\n"
+    lines = cli("--version")[1].splitlines()
+    assert re.fullmatch(rf"hpn {re.escape(hpn.__version__)}( \(commit [0-9a-f]+(-dirty)?\))?", lines[0])
+    assert [line.split()[0] for line in lines[1:]] == ["Python", "torch", "torch_geometric"]
     assert "Usage" in cli("--help")[1]
     assert cli("theory") == cli("theory", "--help")
     assert "Usage" in cli("run", "-h")[1]

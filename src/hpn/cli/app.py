@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +17,7 @@ from hpn import __version__
 from hpn.errors import HPNError, disk_full
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 
@@ -22,11 +25,33 @@ app = typer.Typer(name="hpn", no_args_is_help=True, context_settings={"help_opti
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def root(version: Annotated[bool, typer.Option("--version", help="Print versions and stop.")] = False) -> None:
     """Continual learning on graphs that keep growing."""
     if version:
-        typer.echo(f"hpn {__version__}")
+        typer.echo("\n".join(_describe_versions()))
         raise typer.Exit
+
+
+def _describe_versions() -> Iterator[str]:
+    """Versions of hpn, Python, PyTorch and PyTorch Geometric, none of which is imported for it."""
+    from importlib.metadata import version
+
+    commit = _find_commit(Path(__file__).parents[3])
+    yield f"hpn {__version__}" + (f" (commit {commit})" if commit else "")
+    yield f"Python {platform.python_version()}"
+    yield from (f"{name} {version(name)}" for name in ("torch", "torch_geometric"))
+
+
+def _find_commit(checkout: Path) -> str | None:
+    """The commit of a git checkout, marked if files have changed since; ``None`` elsewhere."""
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):  # git is missing, or does not trust the folder
+        return None
+    return done.stdout.strip()
 
 
 def main() -> None:

@@ -112,7 +112,8 @@ def _import(what: str, target: str) -> type[Learner]:
         owner, found = found, getattr(found, part, None)
         if found is None:
             where = f"{module} ({getattr(import_module(module), '__file__', 'built in')})"
-            learners = [key for key, value in vars(owner).items() if _is_learner(value) and value is not Learner]
+            packaged = {Learner, *LEARNERS.values()}
+            learners = [key for key, value in vars(owner).items() if _is_learner(value) and value not in packaged]
             hint = f"its learners are {', '.join(learners)}" if learners else "it has no learner"
             raise ConfigError(f"method {what}: {where} has no {part!r}; {nearest(part, learners)}{hint}")
     return _check(what, found)

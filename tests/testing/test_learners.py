@@ -1,0 +1,294 @@
+"""Every check can fail: a learner that breaks one rule, and what its verdict states."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from hpn.errors import ConfigError
+from hpn.learners import Learner, Observer, Progress, State
+from hpn.params import OneOf
+from hpn.streams import Query, Step
+from hpn.testing import ContractError, check_learner, learner_checks
+from hpn.testing.learners import CHECKS
+
+
+class Means(Learner):
+    """Nearest mean of a class; keeps the contract.
+
+    Args:
+        scale: Scale of the distances.
+        seed: Not used.
+    """
+
+    def __init__(self, *, scale: Annotated[float, Field(gt=0)] = 1.0, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self.scale = scale
+
+    def _learn(self, step: Step, observer: Observer) -> None:
+        means = dict(self.means_) if step.index else {}
+        for label in step.train_y.unique().tolist():
+            means[str(label)] = step.graph.take(step.train[step.train_y == label]).to_dense().mean(dim=0)
+        self.means_ = means
+
+    def _scores(self, query: Query) -> Tensor:
+        x = query.graph.take(query.nodes).to_dense()
+        means = torch.stack([self.means_[str(label)] for label in query.classes])
+        return (-self.scale * torch.cdist(x, means)).log_softmax(dim=1)
+
+
+class StoresMore(Means):
+    def __init__(self, *, scale: float = 1.0, seed: int = 0) -> None:
+        super().__init__(scale=scale, seed=seed)
+        self.cache: dict[str, Tensor] = {}
+
+
+class Undocumented(Means):
+    def __init__(self, *, secret: int = 1, **others: Any) -> None:
+        super().__init__(**others)
+        self.secret = secret
+
+
+class ChangesTasks(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        step.train_y.zero_()
+
+
+class MovesGenerator(Means):
+    def fit_task(self, step: Step, observer: Observer | None = None) -> Learner:
+        torch.rand(1)
+        return super().fit_task(step, observer)
+
+
+class LearnsWhilePredicting(Means):
+    def _scores(self, query: Query) -> Tensor:
+        self.count_ = getattr(self, "count_", 0) + 1
+        return super()._scores(query)
+
+
+class AnswersUnfitted(Means):
+    def predict(self, query: Query) -> Tensor:
+        return super().predict(query) if hasattr(self, "means_") else query.nodes
+
+
+class AnswersAnyClass(Means):
+    def predict(self, query: Query) -> Tensor:
+        return super().predict(query) + 1
+
+
+class NotSeeded(Means):
+    count = 0
+
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        NotSeeded.count += 1
+        self.count_ = NotSeeded.count
+
+
+class ForgetsEpochs(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        for epoch in (1, 2):
+            super()._learn(step, observer)
+            self.total_ = getattr(self, "total_", 0) + epoch  # begins at the first epoch when it is resumed
+            self._epoch_done(observer, Progress(step.index, epoch, 2))
+
+
+class SavesTooLittle(Means):
+    def _state(self) -> State:
+        return {"means": {label: torch.ones_like(mean) for label, mean in self.means_.items()}}
+
+
+class SavesObjects(Means):
+    def _state(self) -> State:
+        return {**super()._state(), "other": {1, 2}}
+
+
+class Guesses(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query).neg().log_softmax(dim=1)
+
+
+class ForgetsRepeatedClasses(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        if not step.is_task:
+            self.means_ = {label: -mean for label, mean in self.means_.items()}
+
+
+class RanksTheQuery(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query).roll(int(len(query.nodes) > 3), dims=1)
+
+
+class NeedsTwoClasses(Means):
+    def _scores(self, query: Query) -> Tensor:
+        scores = super()._scores(query)
+        return scores - scores[:, [1]]
+
+
+class LikesSparse(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        if step.graph.is_sparse:
+            self.means_ = {label: mean.flip(0) for label, mean in self.means_.items()}
+
+
+class NeedsValidation(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        self.best_ = int(step.val_y.max())
+
+
+class TakesAnyOrder(Means):
+    def _arrive(self, step: Step) -> None:
+        self.tasks_, self.scenario_, self.in_progress_ = [step.classes], step.scenario, True
+        self.num_features_, self.means_ = step.graph.num_features, {}
+
+
+class TakesAnyFeatures(Means):
+    def predict_scores(self, query: Query) -> Tensor:
+        self.num_features_ = query.graph.num_features
+        self.means_ = {label: mean[: self.num_features_] for label, mean in self.means_.items()}
+        return super().predict_scores(query)
+
+
+class IgnoresRanges(Means):
+    def fit_task(self, step: Step, observer: Observer | None = None) -> Learner:
+        given, self.scale = self.scale, 1.0
+        super().fit_task(step, observer)
+        self.scale = given
+        return self
+
+
+class SearchesNothing(Means):
+    search_space = {"width": OneOf(1, 2)}  # noqa: RUF012
+
+
+class Batched(Means):
+    """In batches.
+
+    Args:
+        batch_size: Nodes per batch.
+        num_neighbors: Neighbours per node.
+    """
+
+    def __init__(self, *, batch_size: int | None = None, num_neighbors: int | None = None, **others: Any) -> None:
+        super().__init__(**others)
+        self.batch_size, self.num_neighbors = batch_size, num_neighbors
+
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query) / (0 if self.batch_size else 1)
+
+
+class ImplicitDevice(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query) + torch.zeros(len(query.classes))
+
+
+BROKEN: dict[str, tuple[type[Learner], str]] = {
+    "constructor_only_stores_its_arguments": (StoresMore, "the constructor sets cache, which are not hyper-parameters"),
+    "hyper_parameters_are_documented": (Undocumented, "not in the Args of the docstring: secret"),
+    "fit_returns_self_and_changes_no_task": (ChangesTasks, "fit_task changes train_y"),
+    "fit_uses_its_own_generator": (MovesGenerator, "fit_task moves PyTorch's global random generator"),
+    "predict_changes_nothing": (LearnsWhilePredicting, "the state before and after predict differ in count"),
+    "predict_before_fit_raises": (AnswersUnfitted, "expected NotFittedError, but nothing was raised"),
+    "predicts_only_classes_of_the_query": (AnswersAnyClass, "the classes of the query are"),
+    "same_seed_gives_the_same_result": (NotSeeded, "two fits with the same seed differ in count of state_dict"),
+    "resuming_equals_an_uninterrupted_fit": (ForgetsEpochs, "differ in total of state_dict"),
+    "state_is_complete_and_plain": (SavesTooLittle, "a loaded learner scores differently"),
+    "is_better_than_chance": (Guesses, "% on the task learned last, of two classes"),
+    "repeated_classes_are_learned_or_refused": (ForgetsRepeatedClasses, "% on the nodes of step 0"),
+    "nodes_are_answered_independently": (RanksTheQuery, "three nodes alone get other predictions"),
+    "uneven_tasks_are_learned": (NeedsTwoClasses, "raised IndexError: "),
+    "sparse_and_dense_features_agree": (LikesSparse, "between sparse and dense features"),
+    "edges_and_validation_nodes_may_be_missing": (NeedsValidation, "raised RuntimeError: max()"),
+    "tasks_must_come_in_order_and_be_new": (TakesAnyOrder, "task 1 before task 0: expected ConfigError"),
+    "other_features_are_refused": (TakesAnyFeatures, "expected DataError, but nothing was raised"),
+    "values_out_of_range_are_refused": (IgnoresRanges, "fit_task with scale=-1: expected ConfigError"),
+    "search_space_can_be_searched": (SearchesNothing, "the search space of SearchesNothing has no 'width'"),
+    "mini_batches_are_learned_and_resumed": (Batched, "scores are not finite"),
+    "tensors_are_made_on_its_device": (ImplicitDevice, "a tensor is made without device="),
+}
+
+
+def test_every_check_has_a_learner_that_fails_it() -> None:
+    assert list(BROKEN) == [check.__name__ for check in CHECKS]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_check_fails_with_one_readable_line(name: str) -> None:
+    learner, expected = BROKEN[name]
+    (check,) = [one for one in learner_checks(learner) if one.name == name]
+    verdict = check.run()
+    assert verdict.outcome == "failed"
+    assert expected in verdict.reason
+    assert "\n" not in str(verdict)
+    assert str(verdict).startswith(f"failed   {name}: ")
+    assert verdict.about.endswith(".")
+
+
+def test_state_that_is_not_plain_is_named() -> None:
+    assert check_learner(SavesObjects)["state_is_complete_and_plain"].reason.startswith("state_dict has set at other;")
+
+
+def test_verdicts_by_name_or_the_first_failure() -> None:
+    verdicts = check_learner(Means, scale=2)
+    assert list(verdicts) == list(BROKEN)
+    skipped = verdicts.pop("mini_batches_are_learned_and_resumed")
+    assert (skipped.outcome, skipped.reason) == ("skipped", "it has no batch_size and num_neighbors")
+    assert {verdict.outcome for verdict in verdicts.values()} == {"passed"}
+    with pytest.raises(ContractError, match=r"^hyper_parameters_are_documented: not in the Args"):
+        check_learner(Undocumented, raise_on_failure=True)
+    with pytest.raises(ConfigError, match="has no 'scal'; did you mean 'scale'"):
+        check_learner(Means, scal=1)
+
+
+@pytest.mark.parametrize("check", learner_checks(Means), ids=str)
+def test_checks_are_parameters_of_pytest(check: Any) -> None:
+    check()
+
+
+CODE = """
+import torch
+from hpn.learners import NCM
+
+class Mine(NCM):
+    pass
+
+class Broken(NCM):
+    def predict(self, query):
+        return super().predict(query) + 100
+"""
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from hpn.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checked_module.py").write_text(CODE)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hpn", "check", *words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return int(stop.value.code or 0), *capsys.readouterr()
+
+    code, out, _ = run("checked_module:Mine", "--set", "max_hops=1", "--json")
+    found = json.loads(out)
+    assert (code, found["failed"], found["settings"]) == (0, 0, {"max_hops": "1"})
+    assert [one["name"] for one in found["checks"]] == list(BROKEN)
+    code, out, _ = run("checked_module:Broken")
+    assert code == 1
+    assert "failed   predicts_only_classes_of_the_query: predict gives [" in out
+    assert out.splitlines()[-1].startswith("checked_module:Broken: ")
+    for words in (("checked_module:Gone",), ("checked_module:Mine", "--set", "hops=1"), ("no_such:Mine",), ()):
+        code, out, err = run(*words)
+        assert (code, out, err.count("\n")) == (2, "", 1), words
