@@ -30,7 +30,9 @@ def test_a_graph_of_your_own(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_learner_of_your_own(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "own_learner.py"), run_name="__main__")
-    means = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    checked, *runs = capsys.readouterr().out.splitlines()
+    assert checked == "0 checks failed"
+    means = [float(line.split()[2]) for line in runs]
     assert means[0] > means[1] > 80
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpn.cli.app import app
-from hpn.cli.options import Output, Settings, read_settings, with_options
+from hpn.cli.options import OutputOptions, Settings, read_settings, with_options
 
 
 @app.command()
@@ -17,7 +17,7 @@ def check(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="MODULE:CLASS, or a name of `hpn methods`.")],
     *,
     set_: Settings = None,
-    output: Output,
+    output: OutputOptions,
 ) -> None:
     """Check that a learner keeps the contract: one verdict per check.
 
