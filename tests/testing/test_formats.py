@@ -12,8 +12,8 @@ import torch
 
 from hpn.datasets import Graph
 from hpn.datasets.formats.npz import load_npz
-from hpn.datasets.formats.tables import load_tables
-from hpn.datasets.sink import MemorySink, write_graph
+from hpn.datasets.formats.tables.read import load_tables
+from hpn.datasets.sink import Sink, write_graph
 from hpn.errors import DataError
 from hpn.testing import check_format
 from hpn.testing.formats import CHECKS
@@ -35,7 +35,7 @@ def read_text(path: Path, sink: Any = None) -> Graph:
         graph = Graph.build("text", x=torch.from_numpy(rows[:, :1]).float(), links=torch.stack([nodes, nodes]), y=y)
     except (OSError, ValueError, IndexError) as error:
         raise DataError(f"{path}: cannot be read ({type(error).__name__})") from error
-    return write_graph(sink or MemorySink(), graph)
+    return write_graph(sink or Sink(), graph)
 
 
 def test_readers_of_the_package(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from hpn.datasets import Graph, load_dataset
-from hpn.streams import Query, Split, Step, Stream, StreamPlan, TaskStream, TimeStream
+from hpn.datasets import Graph, Masks, load_dataset
+from hpn.streams import Query, Step, Stream, StreamPlan, TaskStream, TimeStream
 from hpn.testing import Check, check_stream, stream_checks
 from hpn.testing.streams import CHECKS
 
@@ -51,9 +51,9 @@ class AddsEdges(TaskStream):
 
 
 class EvaluatesTrainingNodes(TaskStream):
-    def _assign_nodes(self) -> tuple[Tensor, Split]:
+    def _assign_nodes(self) -> tuple[Tensor, Masks]:
         step_of, split = super()._assign_nodes()
-        return step_of, replace(split, test=split.train)
+        return step_of, Masks(split.train, split.val, split.train)
 
 
 class OtherClasses(TaskStream):
@@ -62,7 +62,7 @@ class OtherClasses(TaskStream):
         plan = super().make_plan(graph, **options)
         return replace(plan, steps=tuple(replace(step, classes=(*step.classes, 9)) for step in plan.steps))
 
-    def _assign_nodes(self) -> tuple[Tensor, Split]:
+    def _assign_nodes(self) -> tuple[Tensor, Masks]:
         return TaskStream(self._graph)._assign_nodes()
 
 
