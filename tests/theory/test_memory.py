@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from hpn.errors import ConfigError
 from hpn.learners import HPN
 from hpn.theory import MemoryBound, choose, max_code_size
-from hpn.theory.memory import BYTES, DIMS, LEVELS, NO_BOUND, THRESHOLDS, describe_bound, parse_bytes
+from hpn.theory.memory import BYTES, LEVELS, NO_BOUND, THRESHOLDS, describe_bound, parse_bytes
 
 PAPER = (0.3, 0.3, 0.4)
 KILOBYTE = 1000
@@ -65,12 +64,6 @@ def test_a_model_without_extractors_or_with_negative_features_is_an_error(params
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("dim", "thresholds"), [(0, PAPER), (2, (0.3, 0.0, 0.3)), (3, (0.3, 0.3, 2.5))])
-def test_no_space_and_no_distance_are_errors(dim: int, thresholds: tuple[float, float, float]) -> None:
-    with pytest.raises(ConfigError):
-        _ = MemoryBound(dim, thresholds, num_extractors=1).prototypes
-
-
 @pytest.mark.parametrize("params", [{}, {"num_extractors": 3, "threshold_class": 0.1}])
 @pytest.mark.parametrize("levels", ["A", "AN", "ANC"])
 def test_a_learner_has_the_same_bounds(levels: str, params: dict[str, Any]) -> None:
@@ -79,10 +72,6 @@ def test_a_learner_has_the_same_bounds(levels: str, params: dict[str, Any]) -> N
     thresholds = (s.threshold_atomic, s.threshold_node, s.threshold_class)
     bound = MemoryBound(2, thresholds, s.num_extractors)
     assert learner.prototype_bounds == dict(list(bound.prototypes.items())[: len(levels)])
-
-
-def test_a_learner_as_in_the_paper_has_the_papers_bounds() -> None:
-    assert HPN(preset="paper", dim=2).prototype_bounds == MemoryBound(2, PAPER, 22).prototypes
 
 
 @pytest.mark.parametrize("in_one_set", [False, True])
@@ -104,18 +93,6 @@ def test_every_choice_fits_and_the_next_smaller_distance_does_not(budget: int, i
             assert smaller.num_bytes > budget
 
 
-def test_choices_differ() -> None:
-    """The test above would hold if nothing ever fitted, or everything did."""
-    some, more = choose(5 * KILOBYTE, dims=(2, 3, 4)), choose(20 * KILOBYTE, dims=(2, 3, 4))
-    assert some[2] is not None
-    assert some[2].thresholds[0] in THRESHOLDS[1:-1]
-    assert some[4] is None or some[4].thresholds[0] > some[2].thresholds[0]
-    for dim in (3, 4):
-        fewer, found = some[dim], more[dim]
-        assert found is not None
-        assert fewer is None or fewer.thresholds[0] > found.thresholds[0]
-
-
 def test_a_budget_met_exactly_is_met() -> None:
     needed = of_one_threshold(2, 0.3).num_bytes
     met, missed = choose(needed, dims=(2,))[2], choose(needed - 1, dims=(2,))[2]
@@ -128,10 +105,6 @@ def test_a_budget_met_exactly_is_met() -> None:
 @pytest.mark.parametrize("budget", [0, 100, 4 * 3 * 46 * 6 - 1])
 def test_when_not_even_right_angles_fit_there_is_no_choice(budget: int) -> None:
     assert choose(budget, dims=(3,)) == {3: None}
-
-
-def test_right_angles_are_the_last_choice() -> None:
-    assert choose(4 * 16 * 46 * 32, dims=(16,)) == {16: of_one_threshold(16, 1.0)}
 
 
 def test_features_take_from_the_budget() -> None:
@@ -153,63 +126,38 @@ def test_fewer_extractors_leave_more() -> None:
     assert few.thresholds[0] < many.thresholds[0]
 
 
-def test_distances_to_choose_from_are_the_papers_and_on_to_right_angles() -> None:
-    assert THRESHOLDS[:9] == (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
-    assert list(THRESHOLDS) == sorted(set(THRESHOLDS))
-    assert THRESHOLDS[-1] == 1
-    assert list(DIMS) == sorted(set(DIMS))
-    assert inspect.signature(choose).parameters["dims"].default == DIMS
+AMOUNTS = {
+    "1": 1, "4096": 4096, "4096b": 4096, "4096 B": 4096, "1k": 1000, "1kB": 1000, "500 KB": 500_000, "64KiB": 65_536,
+    "64 kib": 65_536, "1MB": 10**6, "1 m": 10**6, "2MiB": 2 * 2**20, "1.5 GB": 1_500_000_000, "0.5GiB": 2**29,
+    "  1.25 Mi  ": 1_310_720, "0.29kB": 290, "1.9 B": 1, str(10**400 + 1): 10**400 + 1,
+}  # fmt: skip
+NO_AMOUNTS = [
+    "",
+    " ",
+    "MB",
+    "-1MB",
+    "0",
+    "0kB",
+    "0.4",
+    "1TB",
+    "1e6",
+    "1,5MB",
+    "1.MB",
+    ".5MB",
+    "1 2",
+    "1MBB",
+    "1ib",
+    "inf",
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1", 1),
-        ("4096", 4096),
-        ("4096b", 4096),
-        ("4096 B", 4096),
-        ("1k", 1000),
-        ("1kB", 1000),
-        ("500 KB", 500_000),
-        ("64KiB", 65_536),
-        ("64 kib", 65_536),
-        ("1MB", 10**6),
-        ("1 m", 10**6),
-        ("2MiB", 2 * 2**20),
-        ("1.5 GB", 1_500_000_000),
-        ("0.5GiB", 2**29),
-        ("  1.25 Mi  ", 1_310_720),
-        ("0.29kB", 290),
-        ("1.9 B", 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), AMOUNTS.items())
 def test_amounts_of_memory(text: str, expected: int) -> None:
     assert parse_bytes(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "MB",
-        "-1MB",
-        "0",
-        "0kB",
-        "0.4",
-        "1TB",
-        "1e6",
-        "1,5MB",
-        "1.MB",
-        ".5MB",
-        "1 2",
-        "1MBB",
-        "1ib",
-        "inf",
-        "nan",
-    ],
-)
-def test_other_texts_are_no_amounts(text: str) -> None:
+@pytest.mark.parametrize("text", NO_AMOUNTS)
+def test_other_texts_are_not_amounts(text: str) -> None:
     with pytest.raises(ConfigError, match="is not an amount of memory; write 1MB, 500kB, 64KiB") as caught:
         parse_bytes(text)
     assert repr(text) in str(caught.value)
@@ -222,11 +170,6 @@ def test_decimals_are_read_as_they_are_written() -> None:
         text = f"{thousandths // 1000}.{thousandths % 1000:03}"
         assert parse_bytes(f"{text}kB") == thousandths
         assert parse_bytes(f"{text} MB") == 1000 * thousandths
-
-
-@pytest.mark.parametrize("amount", [2**53 + 1, 10**400 + 1], ids=["beyond 2^53", "beyond floats"])
-def test_whole_numbers_are_read_digit_by_digit(amount: int) -> None:
-    assert parse_bytes(str(amount)) == amount
 
 
 def test_what_bounds_nothing_fits_into_64_bits_and_is_named() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -231,20 +230,6 @@ def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
 def test_features_that_the_network_is_not_for() -> None:
     with pytest.raises(ConfigError, match="nodes have 4 features, but the extractors are for 5"):
         check_theorem_two(make_network(5, 5), 0.3, torch.ones(1, 4), torch.ones(1, 4))
-
-
-def test_it_can_be_written_down() -> None:
-    condition = check_theorem_two(make_network(6, 4), 0.3, torch.zeros(1, 6), torch.ones(1, 6))
-    written = json.loads(json.dumps(condition.to_json(), allow_nan=False))
-    assert written["meets_printed_size"] is True
-    assert written["is_satisfied"] is written["has_full_rank"] is written["can_have_full_rank"] is False
-    assert written["distance"] == pytest.approx(math.sqrt(6))
-    assert written["reasons"] == list(condition.reasons)
-    assert set(written) == {
-        "num_features", "dim", "num_node_extractors", "num_structure_extractors", "threshold", "distance",
-        "eigenvalue", "neighbors_stay", "slots_are_nodes", "can_have_full_rank", "meets_printed_size",
-        "has_full_rank", "right_printed", "right_proved", "is_satisfied", "reasons",
-    }  # fmt: skip
 
 
 def test_the_papers_numbers_cannot_satisfy_it_on_cora(data_root: Path) -> None:
