@@ -1,10 +1,9 @@
-"""Pages in a real browser: Chromium, driven by Playwright; skipped where either is missing."""
+"""Pages in a real browser, which is skipped where Chromium or Playwright is missing."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,7 @@ from hpn.report.page import comparison_page
 from hpn.report.theme import DARK, LIGHT
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("Chromium is not installed", allow_module_level=True)
-
 expect = sync_api.expect
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 CONTRAST = """() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -48,14 +42,6 @@ CONTRAST = """() => {
   }
   return faint;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

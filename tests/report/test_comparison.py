@@ -54,12 +54,6 @@ def test_markdown(make_comparison):
     assert "```\nhpn compare cora --methods all\n```" in text
 
 
-def test_the_remark_says_what_the_papers_amounts_are():
-    for word in ("OGB-Products", "2,336", "100·16 + 16·46", "20 times", "TWP 4", "LwF twice", "MAS once"):
-        assert word in PARAMETERS_REMARK
-    assert 100 * 16 + 16 * 46 == 2336
-
-
 def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page, without_paper):
     texts = [comparison_markdown(without_paper), "".join(parse_page(comparison_page(without_paper)).text)]
     for text in texts:
@@ -84,13 +78,6 @@ def test_html(parse_page, make_comparison):
     assert best == ["94.0 ± 1.4"], "FM and ARS are the same everywhere"
     values = [float(value) for tag, name, value in page.attributes if (tag, name) == ("td", "data-value") and value]
     assert {63.3, 63.1, 46720.0, 12.75} <= set(values), "cells are sorted by their numbers"
-
-
-def test_the_page_needs_nothing_else(parse_page, make_comparison):
-    page = parse_page(comparison_page(make_comparison()))
-    assert not {"link", "img", "iframe"} & set(page.tags)
-    assert not any(name == "style" for _, name, _ in page.attributes), "the policy forbids it"
-    assert any("default-src 'none'" in (value or "") for _, _, value in page.attributes)
 
 
 def test_data_cannot_add_elements(parse_page, hostile, make_comparison):

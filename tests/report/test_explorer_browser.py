@@ -1,8 +1,7 @@
-"""The explorer in a browser; skipped where Chromium or Playwright is missing."""
+"""The explorer in a browser, which is skipped where Chromium or Playwright is missing."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,19 +15,6 @@ from hpn.datasets import Graph
 from hpn.experiment.exploration import MOST_NEIGHBORS, Exploration, Prototype
 from hpn.model.core import ClassifierCore
 from hpn.report.page import explorer_page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        flags = ["--no-sandbox", "--disable-gpu", "--headless=new"]
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,10 @@ def test_one_file_with_a_row_charts_and_a_section_for_each_run(parse_page, make_
     assert "a test node comes alone" in text
 
 
-@pytest.mark.parametrize("num_tasks", [1, 50])
-@pytest.mark.parametrize("num_runs", [1, 20])
+@pytest.mark.parametrize(("num_tasks", "num_runs"), [(1, 20), (50, 1)])
 def test_sizes(parse_page, make_result, num_tasks, num_runs, render):
     results = [make_result(num_tasks, method=f"m{i}") for i in range(num_runs)]
-    page = parse_page(render(results))
-    assert page.tags["article"] == num_runs
+    assert parse_page(render(results)).tags["article"] == num_runs
 
 
 def test_data_cannot_add_elements_or_attributes(parse_page, make_result, hostile, render):
@@ -116,32 +114,23 @@ def test_a_run_named_twice_counts_once(parse_page, make_run, tmp_path):
     assert page.tags["article"] == 2
 
 
-@pytest.mark.parametrize("broken", ["replace", "fsync"])
-def test_a_failed_write_leaves_the_earlier_file(make_run, tmp_path, monkeypatch, broken):
+@pytest.mark.parametrize(
+    ("broken", "fault", "raised"),
+    [
+        *((name, OSError(28, "No space left on device"), HPNError) for name in ("replace", "fsync")),
+        ("replace", KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_a_failed_write_leaves_the_earlier_file(make_run, tmp_path, monkeypatch, broken, fault, raised):
     out = tmp_path / "out" / "report.html"
     out.parent.mkdir()
     out.write_text("earlier")
 
     def fail(*args):
-        raise OSError(28, "No space left on device")
+        raise fault
 
     monkeypatch.setattr(os, broken, fail)
-    with pytest.raises(HPNError, match=r"report.html cannot be written \(No space left"):
-        write_report([make_run()], out)
-    assert out.read_text() == "earlier"
-    assert list(out.parent.iterdir()) == [out]
-
-
-def test_an_interrupt_leaves_the_earlier_file(make_run, tmp_path, monkeypatch):
-    out = tmp_path / "out" / "report.html"
-    out.parent.mkdir()
-    out.write_text("earlier")
-
-    def stop(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(raised, match=r"report.html cannot be written \(No space left" if raised is HPNError else None):
         write_report([make_run()], out)
     assert out.read_text() == "earlier"
     assert list(out.parent.iterdir()) == [out]
@@ -182,13 +171,6 @@ def test_no_runs_and_a_folder_as_file_are_refused(make_run, tmp_path):
         write_report([], tmp_path / "report.html")
     with pytest.raises(HPNError, match="out is a folder"):
         write_report([make_run()], tmp_path)
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(make_run, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(HPNError, match="cannot be written") as caught:
-        write_report([make_run()], tmp_path / "file" / "report.html")
-    assert "\n" not in str(caught.value)
 
 
 def test_importing_the_report_does_not_import_torch():
