@@ -40,7 +40,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 napoleon_custom_sections = ["Shapes"]
 napoleon_use_ivar = True

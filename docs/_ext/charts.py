@@ -66,7 +66,9 @@ def make_interactive(app: Sphinx, doctree: nodes.document) -> None:
     """Wrap images that there is a chart for."""
     folder = Path(app.srcdir, app.env.doc2path(app.env.docname)).parent
     for image in list(doctree.findall(nodes.image)):
-        if spec := specification(Path(folder, image["uri"]).resolve()):
+        picture = Path(folder, image["uri"]).resolve()
+        app.env.note_dependency(str(picture.with_suffix(".vl.json")))
+        if spec := specification(picture):
             wrapped = chart(spec=spec, name=Path(image["uri"]).stem)
             image.replace_self(wrapped)
             image["loading"] = "lazy"

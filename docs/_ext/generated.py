@@ -444,6 +444,20 @@ def without_limits(app: Sphinx, _what: str, name: str, *_more: Any) -> None:
         recorded[key] = re.sub(r"~?(?:typing\.)?Annotated\[((?:[^\[\],]|\[[^\]]*\])*), [^\]]*?\)\]", r"\1", hint)
 
 
+COLON = "\ue000"
+
+
+def hide_colons(_app: Sphinx, what: str, _name: str, _found: Any, _options: Any, lines: list[str]) -> None:
+    """Keep napoleon from reading what precedes a colon in the docstring of an attribute as its type."""
+    if what in {"attribute", "data", "property"}:
+        lines[:] = [line.replace(":", COLON) for line in lines]
+
+
+def show_colons(_app: Sphinx, _what: str, _name: str, _found: Any, _options: Any, lines: list[str]) -> None:
+    """Undo :func:`hide_colons`."""
+    lines[:] = [line.replace(COLON, ":") for line in lines]
+
+
 def skip_member(_app: Sphinx, _what: str, name: str, found: Any, *_more: Any) -> bool | None:
     """Leave out methods that scikit-learn adds to every estimator, and classes that are attributes of others."""
     return True if re.fullmatch(r"set_\w+_request", name) or inspect.isclass(found) else None
@@ -460,4 +474,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", without_limits, priority=600)
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
