@@ -405,7 +405,7 @@ def test_only_what_was_learned_in_a_graph_is_unlearned(small: Graph, large: Grap
     assert saved(model) == before
 
 
-def test_threads_ask_one_model_about_several_graphs(small: Graph, large: Graph) -> None:
+def test_threads_use_one_model_on_several_graphs(small: Graph, large: Graph) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     model = make().fit(small)

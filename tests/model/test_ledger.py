@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from hpn.errors import DataError
-from hpn.model.ledger import Ledger, describe
+from hpn.model.ledger import Ledger
 from hpn.streams import GraphView
-from hpn.streams.views import fingerprint, hash_ids
+from hpn.streams.views import hash_ids
 
 
 def make_view(count: int = 6, first: int = 100, *, sparse: bool = False, links: int = 2) -> GraphView:
@@ -84,11 +84,6 @@ def test_graphs_without_a_node_left_are_dropped() -> None:
     assert left.is_about(large)
     assert state(left) == state(Ledger().add(large, rows(1), rows(8)))
     assert Ledger().is_about(small)
-
-
-def test_graphs_are_described() -> None:
-    found = describe(make_view())
-    assert (found.num_nodes, found.num_edges, found.fingerprint) == (6, 2, fingerprint(make_view()))
 
 
 @pytest.mark.parametrize("nodes", [[[1, 2]], [[1, 2, 1]], [[1, 2, -1]]])

@@ -183,15 +183,15 @@ def test_partial_fit_with_and_without_announced_classes() -> None:
     early, late = NODES[LABELS < 3], NODES[LABELS == 7]
     free = digits_model().partial_fit(early, LABELS[early])
     assert free.classes_.tolist() == [0, 1, 2]
-    told = digits_model().partial_fit(early, LABELS[early], classes=range(10))
-    assert told.classes_.tolist() == list(range(10))
-    probabilities = told.predict_proba(OTHERS)
+    announced = digits_model().partial_fit(early, LABELS[early], classes=range(10))
+    assert announced.classes_.tolist() == list(range(10))
+    probabilities = announced.predict_proba(OTHERS)
     np.testing.assert_array_equal(probabilities[:, :3], free.predict_proba(OTHERS))
     assert not probabilities[:, 3:].any()
-    for model in (free, told):
+    for model in (free, announced):
         model.partial_fit(late, LABELS[late])
     assert free.classes_.tolist() == [0, 1, 2, 7]
-    np.testing.assert_array_equal(free.predict(OTHERS), told.predict(OTHERS))
+    np.testing.assert_array_equal(free.predict(OTHERS), announced.predict(OTHERS))
 
 
 def test_a_failed_fit_changes_nothing() -> None:
@@ -236,7 +236,7 @@ def test_sparse_rows_answer_as_dense_ones() -> None:
         )
 
 
-def test_rows_asked_about_are_not_taken_for_rows_learned() -> None:
+def test_query_rows_are_not_taken_for_learned_rows() -> None:
     model = NodeClassifier(width=200).fit(ROWS[:450], LABELS)
     together = model.predict_proba(ROWS[OTHERS])
     np.testing.assert_array_equal(model.predict_proba(ROWS[OTHERS][::-1])[::-1], together)

@@ -32,7 +32,7 @@ FOREIGN = 10**6
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph, the labels of its nodes, those to learn from and those to weigh by."""
+    """A graph, the labels of its nodes, those to learn from and those to weight evidence by."""
 
     data: Any
     y: np.ndarray
@@ -180,7 +180,7 @@ def test_large_fits_and_small_ones(kind: str) -> None:
 @given(st.data(), problems(), st.booleans())
 @relaxed
 def test_what_happens_between_fits_does_not_matter(draw: st.DataObject, problem: Problem, validated: bool) -> None:
-    def ask(model: HPNClassifier) -> HPNClassifier:
+    def use(model: HPNClassifier) -> HPNClassifier:
         model.predict(problem.data, problem.held_out[:1])
         model.predict(problem.elsewhere)
         model.explain(problem.data, problem.learned[:2])
@@ -191,7 +191,7 @@ def test_what_happens_between_fits_does_not_matter(draw: st.DataObject, problem:
         "save and load": reload,
         "pickle": lambda model: pickle.loads(pickle.dumps(model)),
         "copy": copy.deepcopy,
-        "ask": ask,
+        "predict": use,
     }
     model = None
     for part in draw.draw(groups(problem.learned)):
@@ -296,7 +296,7 @@ def test_unlearning_everything_and_learning_again(draw: st.DataObject, problem: 
     check_same(learn(problem, [problem.held_out], model=model), learn(problem, [problem.held_out]), problem.data)
 
 
-@pytest.mark.parametrize("pause", ["ask", "pickle", "save"])
+@pytest.mark.parametrize("pause", ["predict", "pickle", "save"])
 @pytest.mark.parametrize("change", ["merge", "merge into", "unlearn", "forget", "forget_class"])
 def test_pauses_before_a_change_do_not_matter(change: str, pause: str) -> None:
     """Not in the graph, and not in others, where no remembered node is."""
@@ -305,7 +305,7 @@ def test_pauses_before_a_change_do_not_matter(change: str, pause: str) -> None:
     models = []
     for pauses in (True, False):
         model, other = learn(problem, [first, second]), learn(problem, [problem.held_out])
-        if pauses and pause == "ask":
+        if pauses and pause == "predict":
             model.predict(problem.elsewhere)
         elif pauses:
             model = reload(model) if pause == "save" else pickle.loads(pickle.dumps(model))
@@ -325,7 +325,7 @@ def test_pauses_before_a_change_do_not_matter(change: str, pause: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["data", "elsewhere"])
-def test_unlearning_what_was_weighed_by(where: str) -> None:
+def test_unlearning_nodes_that_weight_evidence(where: str) -> None:
     problem = make_problem("dense", num_nodes=60, num_classes=3)
     model = pickle.loads(pickle.dumps(learn(problem, [problem.learned])))
     hashes = model.network_.memory.kept.remembered[:, 0]
@@ -336,14 +336,14 @@ def test_unlearning_what_was_weighed_by(where: str) -> None:
     check_same(model, never, getattr(problem, where))
 
 
-@pytest.mark.parametrize("pause", ["ask", "pickle"])
+@pytest.mark.parametrize("pause", ["predict", "pickle"])
 def test_pauses_between_fits_in_different_graphs(pause: str) -> None:
     problem = make_problem("dense", num_nodes=60, num_classes=3)
     other = SimpleNamespace(x=problem.elsewhere.x, n_id=problem.every + 2 * FOREIGN)
     models = []
     for pauses in (False, True):
         model = learn(problem, [problem.learned])
-        if pauses and pause == "ask":
+        if pauses and pause == "predict":
             model.predict(problem.elsewhere)
         elif pauses:
             model = pickle.loads(pickle.dumps(model))
@@ -368,7 +368,7 @@ def test_unlearning_in_an_earlier_graph() -> None:
 
 
 def make_regular(num_nodes: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole features and three neighbours a node: averages over neighbourhoods are exact in any order."""
+    """Whole features and three neighbours per node: averages over neighbourhoods are exact in any order."""
     rng = np.random.default_rng(seed)
     every = np.arange(num_nodes)
     links = np.stack([every.repeat(2), np.stack([every + 1, every + num_nodes // 2], 1).ravel() % num_nodes])
