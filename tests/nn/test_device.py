@@ -21,7 +21,7 @@ from hpn.nn.device import (
 
 @pytest.fixture
 def accelerators(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lets a test say which accelerators there are."""
+    """Simulates accelerators."""
 
     def pretend(*, cuda: int = 0, mps: bool = False) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
@@ -41,7 +41,7 @@ def test_auto_is_an_accelerator_if_there_is_one(accelerators: Any, there: dict[s
     assert choose_device("cpu") == CPU
 
 
-def test_a_device_that_is_not_there_is_refused_and_those_that_are_are_named(accelerators: Any) -> None:
+def test_unavailable_devices_are_refused_and_available_ones_named(accelerators: Any) -> None:
     accelerators()
     for word in ("cuda", "cuda:0", "mps"):
         with pytest.raises(ConfigError, match=rf"^device '{word}' is not available; available: cpu \(or use auto\)$"):
@@ -68,13 +68,13 @@ def test_features_are_moved_in_single_precision_and_dense_where_there_are_no_spa
     assert move_features(x, torch.device("meta")).is_meta
 
 
-def test_states_come_back_from_wherever_they_are() -> None:
+def test_states_are_moved_to_the_cpu() -> None:
     there = torch.zeros(2, dtype=torch.int64)
     assert to_cpu({"a": [there, "word"], "b": {"c": 1}}) == {"a": [there, "word"], "b": {"c": 1}}
-    assert to_cpu(there) is there, "what is on the CPU is not copied"
+    assert to_cpu(there) is there, "tensors on the CPU are not copied"
 
 
-def test_the_generator_of_a_device_is_lent_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_generator_of_a_device_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the generator of the CPU in the place of one on a GPU."""
     device, generator = torch.device("cuda"), torch.Generator()
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: generator.get_state())
@@ -94,11 +94,11 @@ def test_the_generator_of_a_device_is_lent_and_given_back(monkeypatch: pytest.Mo
     with own_generator(device, 5, states):
         assert draw() == second
     with own_generator(device, 5, {"mps": states["cuda"]}):
-        assert draw() == first, "the state of another kind of device says nothing"
+        assert draw() == first, "the state of another kind of device is ignored"
     assert generator_states(CPU) == {}
 
 
-def test_threads_are_given_back() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:

@@ -41,7 +41,7 @@ def test_errors_are_raised_and_the_next_call_works() -> None:
     assert run_threads(abs, [-1]) == [1]
 
 
-def test_another_executor_is_in_use_inside() -> None:
+def test_another_runner_is_used_inside() -> None:
     class Other(PartRunner):
         pass
 

@@ -7,7 +7,6 @@ import torch
 from hpn.nn.smoothing import Normalization, Smoothing
 from hpn.streams import GraphView
 
-PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 alone
 NORMALIZATIONS: tuple[Normalization, ...] = ("row", "sym")
 
 
@@ -27,15 +26,6 @@ def naive_matrix(view: GraphView, normalization: Normalization) -> np.ndarray:
     return np.asarray(matrix / scale)
 
 
-def test_the_matrix_by_hand() -> None:
-    view, eye = GraphView(torch.ones(4, 1), PATH), np.eye(4, dtype=np.float32)
-    third, sixth = 1 / 3, 1 / np.sqrt(6)
-    expected = [[0.5, sixth, 0, 0], [sixth, third, sixth, 0], [0, sixth, 0.5, 0], [0, 0, 0, 1]]
-    assert Smoothing(view, "sym")(eye) == pytest.approx(np.array(expected))
-    rows = [[0.5, 0.5, 0, 0], [third] * 3 + [0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
-    assert Smoothing(view, "row")(eye) == pytest.approx(np.array(rows))
-
-
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_products_rows_and_powers(normalization: Normalization) -> None:
     view, nodes = make_view(), np.array([7, 0, 29, 7])
@@ -53,16 +43,16 @@ def test_products_rows_and_powers(normalization: Normalization) -> None:
 def test_averages_of_a_score(hops: int, normalization: Normalization) -> None:
     view, nodes = make_view(), np.array([29, 4, 4, 20])
     score = np.random.default_rng(0).normal(size=(view.num_nodes, 3))
-    asked: list[np.ndarray] = []
+    seen: list[np.ndarray] = []
 
     def look_up(near: np.ndarray) -> np.ndarray:
-        asked.append(near)
+        seen.append(near)
         return score[near]
 
     found = Smoothing(view, normalization).average(hops, nodes, look_up)
     power = np.linalg.matrix_power(naive_matrix(view, normalization), hops)
     np.testing.assert_allclose(found, (power @ score)[nodes], atol=1e-6)
-    near = np.concatenate(asked)
+    near = np.concatenate(seen)
     assert sorted(set(near.tolist())) == np.flatnonzero(power[nodes].any(axis=0)).tolist()
 
 

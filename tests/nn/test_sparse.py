@@ -24,18 +24,7 @@ def test_values_and_gradients_are_those_of_the_dense_layer(bias: bool) -> None:
             assert torch.allclose(expected, found, atol=1e-5)
 
 
-def test_gradients_flow_through_layers_above() -> None:
-    x = (torch.rand(6, 4) < 0.5).float()
-    first, second = nn.Linear(4, 3), nn.Linear(3, 2)
-    gradients = []
-    for features in (x, x.to_sparse_csr()):
-        first.zero_grad()
-        second(torch.tanh(SparseLinear(first)(features))).sum().backward()
-        gradients.append(first.weight.grad.clone())
-    assert torch.allclose(*gradients, atol=1e-6)
-
-
-def test_no_gradient_is_computed_where_none_is_asked() -> None:
+def test_no_gradient_is_computed_where_none_is_needed() -> None:
     layer = SparseLinear(nn.Linear(4, 3))
     with torch.no_grad():
         assert not layer(torch.eye(4).to_sparse_csr()).requires_grad
@@ -54,20 +43,6 @@ def test_second_derivatives_are_those_of_the_dense_product() -> None:
     for expected, found in zip(*results, strict=True):
         assert float(expected.abs().max()) > 0.01
         assert torch.allclose(expected, found, atol=1e-12)
-
-
-def test_second_derivatives_agree_with_finite_differences() -> None:
-    x = torch.eye(4, 3, dtype=torch.float64).to_sparse_csr()
-    layer = SparseLinear(nn.Linear(3, 2).double())
-
-    def curved(weight: torch.Tensor) -> torch.Tensor:
-        layer.weight = weight  # type: ignore[assignment]
-        return layer(x).pow(3)
-
-    weight = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
-    del layer.weight
-    assert torch.autograd.gradcheck(curved, weight)
-    assert torch.autograd.gradgradcheck(curved, weight)
 
 
 def test_the_product_of_other_devices_is_that_of_the_cpu() -> None:

@@ -25,7 +25,7 @@ NUM_FEATURES = 6
 
 
 def make_graph(kind: str = "dense") -> tuple[GraphView, np.ndarray]:
-    """Three communities, features of which tell the class; and four nodes in none of them.
+    """Three communities with different features, and four nodes outside of them.
 
     One has features like those of apples and only berries around it; one has features of an apple and nobody
     around it; one is an apple among apples; and one among berries has no features at all.
@@ -66,7 +66,7 @@ def explain_nodes(fitted: Fitted, *nodes: int) -> list[Explanation]:
     return explain(*fitted, np.array(nodes), NAMES.__getitem__)
 
 
-def test_own_features_speak_for_one_class_and_neighbours_for_another(fitted: Fitted) -> None:
+def test_own_features_support_one_class_and_neighbours_another(fitted: Fitted) -> None:
     """Around MIXED, an apple by its first feature, there are only berries."""
     (found,) = explain_nodes(fitted, MIXED)
     assert {found.predicted, found.runner_up} == {"apple", "berry"}
@@ -88,7 +88,7 @@ def test_own_features_speak_for_one_class_and_neighbours_for_another(fitted: Fit
 
 def test_nodes_without_neighbours_and_without_features(fitted: Fitted) -> None:
     plain, alone, empty = explain_nodes(fitted, PLAIN, ALONE, EMPTY)
-    for found in (plain, alone):  # who is alone is all that there is around it
+    for found in (plain, alone):  # the neighbourhood of an isolated node is the node itself
         assert (found.predicted, found.membership) == ("apple", "member")
         assert found.probability > 0.8
         assert [slot.speaks_for for slot in found.slots] == ["apple"] * len(SLOTS)
@@ -102,7 +102,7 @@ def test_nodes_without_neighbours_and_without_features(fitted: Fitted) -> None:
 
 
 def test_shares_by_hand(fitted: Fitted) -> None:
-    """Of neighbours: by every way to them, and by what is found near them."""
+    """Of neighbours: by every path to them, and by the evidence near them."""
     network, view = fitted
     (found,) = explain_nodes(fitted, MIXED)
     pair = [[*NAMES.values()].index(label) for label in (found.predicted, found.runner_up)]
@@ -127,7 +127,7 @@ def test_shares_by_hand(fitted: Fitted) -> None:
     )
 
 
-def test_one_class_needs_no_reason() -> None:
+def test_explanations_with_one_class() -> None:
     view, y = make_graph()
     network = SolvedNetwork(SolvedSettings(width=50), NUM_FEATURES, 0)
     network.learn(view, (np.arange(SIZE), y[:SIZE]), NOBODY, "fruit")

@@ -1,4 +1,4 @@
-"""What is kept, how banks are weighed, and where weights come from.
+"""What is kept, and how weights are fitted.
 
 Order, grouping, merging and unlearning are tested through the estimator, in ``tests/model/test_order.py``.
 """
@@ -36,7 +36,7 @@ by_validation = pytest.mark.parametrize("has_val", [True, False])
 
 
 def make_graph(num_nodes: int = NUM_NODES, *, seed: int = 0, kind: str = "dense") -> tuple[GraphView, Any]:
-    """Communities whose features tell them apart, with noise; and the class of each node."""
+    """Communities with different features, with noise; and the class of each node."""
     rng = np.random.default_rng(seed)
     y = np.array(CLASSES)[rng.integers(0, 3, num_nodes)]
     y[:3] = CLASSES
@@ -84,7 +84,7 @@ def is_held(view: GraphView, nodes: Any) -> np.ndarray:
 
 
 def split(nodes: Any, view: GraphView = VIEW) -> tuple[Labelled, Labelled]:
-    """Nodes that banks may be weighed without, and those that are held out."""
+    """Nodes that are not held out, and those that are."""
     nodes, held = np.asarray(nodes), is_held(view, nodes)
     return pick(nodes[~held]), pick(nodes[held])
 
@@ -136,7 +136,7 @@ def flatten(state: Any) -> dict[str, Any]:
 
 
 def assert_same(first: Memory, second: Memory) -> None:
-    """Bit for bit, and in answers about known and unknown graphs."""
+    """Bit for bit, and in predictions for known and unknown graphs."""
     assert flatten(first.state()) == flatten(second.state())
     for view in (VIEW, FOREIGN):
         mine, theirs = (memory.extractors(view) for memory in (first, second))
@@ -150,7 +150,7 @@ def reload(memory: Memory) -> Memory:
     return EMPTY.load(memory.state())
 
 
-def ask(memory: Memory) -> Memory:
+def query(memory: Memory) -> Memory:
     assert len(weights_of(memory, FOREIGN)) == len(BANKS)
     return memory
 
@@ -163,7 +163,7 @@ def weights_of(memory: Memory, view: GraphView) -> np.ndarray:
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 1000, 2**40])
-def test_a_fifth_is_held_out_whatever_the_ids_look_like(step: int) -> None:
+def test_a_fifth_is_held_out_for_any_ids(step: int) -> None:
     share = (module._rank(hash_ids(np.arange(4000) * step)) % HELD_OUT == 0).mean()
     assert abs(share - 0.2) < 0.03
 
@@ -171,7 +171,7 @@ def test_a_fifth_is_held_out_whatever_the_ids_look_like(step: int) -> None:
 @by_validation
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_sums_and_remembered_nodes(kind: str, has_val: bool) -> None:
-    """Validation nodes are remembered; where there are none, a fifth of what is learned is kept apart."""
+    """Validation nodes are remembered; otherwise a fifth of the learned nodes is held out."""
     view, y = make_graph(kind=kind)
     train, val = pick(range(0, 120, 2), y), pick(range(120, 150), y) if has_val else NOBODY
     memory = EMPTY.learn(view, train, val)
@@ -186,7 +186,7 @@ def test_sums_and_remembered_nodes(kind: str, has_val: bool) -> None:
 
 
 @pytest.mark.parametrize("is_wide", [False, True])
-def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_fits_are_summed_later(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wide slots are sparse, however full they are."""
     view, empty = VIEW, EMPTY
     if is_wide:
@@ -205,7 +205,7 @@ def test_small_fits_are_added_up_later(is_wide: bool, monkeypatch: pytest.Monkey
     for part in np.split(nodes, 6):
         memory = learn(part, memory=memory, view=view)
         pending.append(sum(len(fit.y) for fit in memory._kept.pending))
-    assert pending == [20, 40, 60, 80, 0, 20]  # added up when more than 70 are waiting
+    assert pending == [20, 40, 60, 80, 0, 20]  # summed when more than 70 are pending
     assert sp.issparse(memory._kept.pending[0].rows[-1]) == is_wide
     for whole in wholes:
         assert flatten(memory.state()) == flatten(whole.state())
@@ -226,7 +226,7 @@ def test_nodes_are_remembered_as_often_as_they_can_be_unlearned() -> None:
     assert_same(once.learn_again(VIEW, train), once)
 
 
-def test_a_forgotten_class_is_in_no_answer() -> None:
+def test_a_forgotten_class_is_never_predicted() -> None:
     whole = learn(range(80))
     memory = whole.forget_class(4)
     assert memory.counts == {label: whole.counts[label] for label in (3, 9)}
@@ -263,24 +263,24 @@ def test_a_memory_never_changes(change: str) -> None:
     assert_same(memory, learn(range(80)))
 
 
-# ---------------------------------------------------------------------- how banks are weighed
+# ---------------------------------------------------------------------- how weights are fitted
 
 
 @by_validation
-def test_answers_use_all_nodes_and_weights_only_those_held_out(has_val: bool) -> None:
-    """Weights are those in the graph asked about, which has grown."""
+def test_predictions_use_all_nodes_and_weights_only_held_out_ones(has_val: bool) -> None:
+    """Weights are those in the graph of the query, which has grown."""
     later, place = grow(VIEW)
     val = pick(range(100, 140)) if has_val else NOBODY
     memory = learn(range(100), val)
     learned, judges = (pick(range(100)), val) if has_val else split(range(100))
-    answers, judged = (naive_extractors(naive_sums(VIEW, part)) for part in (pick(range(100)), learned))
+    solved, judged = (naive_extractors(naive_sums(VIEW, part)) for part in (pick(range(100)), learned))
     before = weights_of(memory, VIEW).copy()
     for view, places in ((VIEW, judges[0]), (later, place[judges[0]])):
         found = memory.extractors(view)
-        for mine, theirs in zip(found.layers, answers.layers, strict=True):
+        for mine, theirs in zip(found.layers, solved.layers, strict=True):
             np.testing.assert_array_equal(mine.weight, theirs.weight)
             np.testing.assert_array_equal(mine.bias, theirs.bias)
-        for mine, theirs in zip(found.means, answers.means, strict=True):
+        for mine, theirs in zip(found.means, solved.means, strict=True):
             np.testing.assert_array_equal(mine.vectors, theirs.vectors)
         scales, weights = naive_weights(judged, view, (places, judges[1]))
         np.testing.assert_allclose(found.scales, scales, rtol=1e-5)
@@ -289,7 +289,7 @@ def test_answers_use_all_nodes_and_weights_only_those_held_out(has_val: bool) ->
     np.testing.assert_array_equal(weights_of(memory, VIEW), before)
 
 
-def test_judges_are_in_view_and_few_of_each_class() -> None:
+def test_weights_are_fitted_to_few_nodes_of_each_class_in_view() -> None:
     view, y = make_graph(400)
     val = pick(range(100, 400), y)
     memory = EMPTY.learn(view, pick(range(100), y), val)
@@ -306,7 +306,7 @@ def test_judges_are_in_view_and_few_of_each_class() -> None:
         assert labels.tolist() == y[nodes].tolist()
 
 
-def test_a_class_alone_in_view_weighs_banks_as_well() -> None:
+def test_weights_are_fitted_to_a_single_class_in_view_as_well() -> None:
     """As in a stream of single classes with edges within a task."""
     memory, nodes = learn(range(80), pick(range(80, 130))), np.flatnonzero(Y == 9)
     alone = GraphView(VIEW.x[nodes], torch.zeros(2, 0, dtype=torch.int64), VIEW.ids[nodes])
@@ -314,7 +314,7 @@ def test_a_class_alone_in_view_weighs_banks_as_well() -> None:
     assert weights_of(memory, alone).sum() > 0
 
 
-def test_without_remembered_nodes_banks_weigh_the_same() -> None:
+def test_without_remembered_nodes_weights_are_equal() -> None:
     memory = learn(split(range(100))[0][0])
     assert memory.kept.remembered.shape == (0, 3)
     found, sums = memory.extractors(VIEW), memory.kept.learned
@@ -339,7 +339,7 @@ def test_typical_evidence_is_of_size_1() -> None:
     for part in found:
         np.testing.assert_allclose(part.sum(axis=1), 0, atol=1e-6)
         assert (part**2).mean() == pytest.approx(1)
-        assert (part.argmax(axis=1) == [0, 1, 2]).all()  # a class mean speaks for its class
+        assert (part.argmax(axis=1) == [0, 1, 2]).all()  # a class mean supports its class
 
 
 # ---------------------------------------------------------------------- graphs without remembered nodes
@@ -361,14 +361,14 @@ def test_the_graph_of_the_latest_change_counts() -> None:
     np.testing.assert_allclose(weights_of(memory.without_last(), FOREIGN), PRIOR / len(BANKS))
 
 
-@pytest.mark.parametrize("pause", [reload, copy.deepcopy, ask])
+@pytest.mark.parametrize("pause", [reload, copy.deepcopy, query])
 @pytest.mark.parametrize("change", CHANGES)
 def test_weights_do_not_depend_on_pauses(change: str, pause: Callable[[Memory], Memory]) -> None:
-    """Nor does anything else depend on whether a memory was saved, or asked, before it was changed."""
+    """Nothing depends on whether a memory was saved, or queried, before it was changed."""
     assert_same(CHANGES[change](pause(learn(range(80)))), CHANGES[change](learn(range(80))))
 
 
-def test_weights_that_were_found_are_not_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fitted_weights_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = learn(range(100))
     expected, again, changed = weights_of(memory, VIEW), reload(memory), reload(memory.forget_class(4))
     monkeypatch.setattr(Extractors, "weigh", lambda *_: pytest.fail("weighed"))
@@ -380,12 +380,12 @@ def test_weights_that_were_found_are_not_found_again(monkeypatch: pytest.MonkeyP
 # ---------------------------------------------------------------------- state
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("queried", [True, False])
 @pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
-def test_state_is_everything(case: str, asked: bool) -> None:
+def test_state_is_everything(case: str, queried: bool) -> None:
     nodes = split(range(80))[1][0] if case == "only held out" else np.arange(80)
     memory = learn(nodes, pick(range(80, 130)) if case == "validation" else NOBODY)
-    if asked:
+    if queried:
         memory.extractors(VIEW).evidence(VIEW, np.arange(10))
     state, stored = memory.state(), pickle.dumps(memory)
     assert b"GraphView" in pickle.dumps(VIEW)

@@ -10,7 +10,7 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.learners import HPN, LEARNERS
 from hpn.learners.hpn import PaperHPN, SolvedHPN
-from hpn.params import check_space, declared_params, resolve_params
+from hpn.params import declared_params, resolve_params
 from hpn.streams import TaskStream
 
 MADE = [({}, SolvedHPN), ({"preset": "best"}, SolvedHPN), ({"preset": "paper"}, PaperHPN)]
@@ -40,19 +40,19 @@ def test_the_preset_decides_which_network_is_made(given: dict[str, Any], kind: t
         *(({name: value}, f"hpn: {name}") for name in THRESHOLDS for value in (0.0, 1.5)),
     ],
 )
-def test_what_cannot_be_used(given: dict[str, Any], message: str) -> None:
+def test_wrong_hyper_parameters_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         resolve_params(HPN, given, owner="hpn")
 
 
 @pytest.mark.parametrize("given", [{"preset": "large"}, {"preset": "paper", "num_selected": 30}])
-def test_what_cannot_be_made(given: dict[str, Any]) -> None:
+def test_wrong_arguments_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"unknown preset|num_selected"):
         HPN(**given)
 
 
 @pytest.mark.parametrize("given", [{}, {"width": 64, "seed": 2}, {"preset": "paper", "dim": 4, "use_cls": False}])
-def test_texts_and_copies_make_the_same_again(given: dict[str, Any]) -> None:
+def test_representations_and_copies_make_equal_learners(given: dict[str, Any]) -> None:
     learner = HPN(**given)
     names = {"HPN": HPN, "PaperHPN": PaperHPN, "SolvedHPN": SolvedHPN}
     copies = (copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner)))
@@ -63,7 +63,7 @@ def test_texts_and_copies_make_the_same_again(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", [{"width": 40}, {"preset": "paper", "epochs": 2, "warmup_epochs": 1}])
-def test_copies_of_a_fitted_one_go_their_own_way(graph: Graph, given: dict[str, Any]) -> None:
+def test_copies_of_a_fitted_learner_are_independent(graph: Graph, given: dict[str, Any]) -> None:
     stream = TaskStream(graph)
     learner = HPN(**given).fit_task(stream.step(0))
     query, _ = stream.query(step=0, after=0, evaluate="oracle")
@@ -74,9 +74,3 @@ def test_copies_of_a_fitted_one_go_their_own_way(graph: Graph, given: dict[str, 
         again.fit_task(stream.step(1))
         assert len(again.tasks_) == 2
         assert len(learner.tasks_) == 1
-
-
-@pytest.mark.parametrize("kind", [SolvedHPN, PaperHPN])
-def test_the_search_space_can_be_searched(kind: type[HPN]) -> None:
-    check_space(kind)
-    assert kind.search_space

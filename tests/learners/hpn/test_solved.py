@@ -54,7 +54,7 @@ def flatten(state: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("has_val", [True, False])
-def test_the_order_and_grouping_of_tasks_leave_no_trace(graph: Graph, has_val: bool) -> None:
+def test_results_do_not_depend_on_the_order_and_grouping_of_tasks(graph: Graph, has_val: bool) -> None:
     """Tasks that all show the whole graph, so that only the order of nodes and classes differs."""
     view, numbers, found = make_view(graph), torch.arange(graph.num_nodes), []
     for partition in PARTITIONS:
@@ -70,26 +70,11 @@ def test_the_order_and_grouping_of_tasks_leave_no_trace(graph: Graph, has_val: b
 
 
 @both_edges
-def test_class_sums_of_a_stream_do_not_depend_on_the_order(graph: Graph, edges: Any) -> None:
-    """Where earlier nodes stay in view, only the own features of a node are the same in any order."""
-    streams = [
-        TaskStream(graph, tasks=tasks, scenario="class", edges=edges) for tasks in ("0,1;2,3;4,5", "4,5;0,1;2,3")
-    ]
-    first, second = (fit(stream).network_.memory.kept.learned for stream in streams)
-    for bank in range(6) if edges == "within" else (0, 3):
-        assert first[bank].counts == second[bank].counts
-        assert set(first[bank].counts) == set(range(6))
-        for label in range(6):
-            np.testing.assert_array_equal(first[bank].sums[label], second[bank].sums[label])
-        np.testing.assert_array_equal(first[bank].gram, second[bank].gram)
-
-
-@both_edges
 @pytest.mark.parametrize("tasks", ["0,1;2,3;4,5", "4;1,0,3;5,2"])
-def test_with_the_task_given_answers_never_change(graph: Graph, edges: Any, tasks: str) -> None:
+def test_with_the_task_given_predictions_never_change(graph: Graph, edges: Any, tasks: str) -> None:
     stream = TaskStream(graph, tasks=tasks, edges=edges)
     learner = SolvedHPN(width=WIDTH)
-    answered: dict[int, list[torch.Tensor | None]] = {}
+    first_scores: dict[int, list[torch.Tensor | None]] = {}
     certificates: list[str] = []
     for index in range(len(stream)):
         learner.fit_task(stream.step(index))
@@ -98,7 +83,7 @@ def test_with_the_task_given_answers_never_change(graph: Graph, edges: Any, task
         for task in range(index + 1):
             query, key = stream.query(step=task, after=index, evaluate="oracle")
             found = [learner.predict_scores(query), learner.represent(query)]
-            for now, before in zip(found, answered.setdefault(task, found), strict=True):
+            for now, before in zip(found, first_scores.setdefault(task, found), strict=True):
                 assert torch.equal(now, before)  # type: ignore[arg-type]
             assert learner.is_certified(task)
             assert (learner.predict(query) == key.y).float().mean() > 0.6
@@ -107,8 +92,8 @@ def test_with_the_task_given_answers_never_change(graph: Graph, edges: Any, task
 
 
 @both_scenarios
-def test_answers_are_the_logits_of_the_classes_asked_about(graph: Graph, scenario: Scenario) -> None:
-    """Also with a task given that was not told apart when it was learned."""
+def test_scores_are_the_logits_of_the_query_classes(graph: Graph, scenario: Scenario) -> None:
+    """Also with a task given that was learned without task numbers."""
     stream = TaskStream(graph, tasks="5,2;0,1;3,4", scenario=scenario, edges="seen")
     learner = fit(stream, width=200)
     assert len(learner.certificates_) == (3 if scenario == "task" else 0)
@@ -258,7 +243,7 @@ def test_logits_are_the_weighted_evidence_of_matched_prototypes() -> None:
     np.testing.assert_array_equal(network.combine(arranged), found[:, [2, 0, 1]])
 
 
-def test_upper_levels_never_change_the_answer() -> None:
+def test_upper_levels_never_change_the_prediction() -> None:
     network = SolvedNetwork(SETTINGS, 4, 0)
     for seed in range(5):
         evidence = draw_evidence(seed)
@@ -289,9 +274,7 @@ def choose(graph: Graph, *classes: int, odd: bool) -> Labelled:
     return nodes, y[nodes]
 
 
-def test_a_task_that_is_learned_again_is_answered_by_all_its_nodes(
-    network: SolvedNetwork, view: GraphView, graph: Graph
-) -> None:
+def test_a_task_that_is_learned_again_uses_all_its_nodes(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
     network.learn(view, choose(graph, 0, 1, odd=False), NOBODY, "first")
     before = network.tasks["first"]
     assert isinstance(before.extractor, TaskExtractor)
@@ -325,7 +308,7 @@ def test_one_class_and_then_another(network: SolvedNetwork, view: GraphView, gra
     assert (answers == labels).mean() > 0.7
     network.memory = network.memory.forget_class(2)
     network.learn(view, choose(graph, 5, odd=False), NOBODY, 7)
-    assert network.tasks[7].classes == [5], "a class that was forgotten does not come back"
+    assert network.tasks[7].classes == [5], "a forgotten class stays forgotten"
 
 
 def test_validation_nodes_of_other_classes_do_not_count_for_the_task(view: GraphView, graph: Graph) -> None:
@@ -342,7 +325,7 @@ def test_without_a_task_nothing_is_frozen(network: SolvedNetwork, view: GraphVie
     network.learn(view, choose(graph, 0, 1, odd=False), NOBODY)
     assert network.tasks == {}
     assert not network.is_certified("first")
-    evidence = network.find_evidence(view, EVERYONE, "first")  # it is not known, so all classes are meant
+    evidence = network.find_evidence(view, EVERYONE, "first")  # an unknown task means all classes
     assert evidence.classes == [0, 1]
 
 

@@ -61,7 +61,7 @@ def test_the_path_is_ridge_regression(count: int, num_features: int, kind: str) 
 
 @pytest.mark.parametrize("shape", [(10, 4), (4, 10)])
 @pytest.mark.parametrize("value", [0.0, 0.3])
-def test_rows_that_are_all_alike_are_answered_by_how_many_there_are(shape: tuple[int, int], value: float) -> None:
+def test_constant_rows_give_the_share_of_a_class(shape: tuple[int, int], value: float) -> None:
     target = np.eye(2)[[0, 1, 1, 1] if shape[0] == 4 else [0, 1] * 5]
     x = np.full(shape, value, np.float32)
     for weight, bias, left_out in solve_path(x, target):
@@ -71,7 +71,7 @@ def test_rows_that_are_all_alike_are_answered_by_how_many_there_are(shape: tuple
 
 
 def make_task(*, noise: float, helps: bool, kind: str = "dense", seed: int = 0) -> tuple[GraphView, np.ndarray]:
-    """Two classes; with much noise only the mean over neighbours of the same class tells them apart."""
+    """Two classes; with much noise only the mean over neighbours of the same class distinguishes them."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(160) % 2)
     x = rng.normal(size=(160, 10)) * noise
@@ -90,8 +90,8 @@ def split(y: np.ndarray, num_train: int, num_val: int) -> tuple[Labelled, Labell
     return train, val, test
 
 
-def accuracy(extractor: TaskExtractor, view: GraphView, asked: Labelled) -> float:
-    return float((extractor.evidence(view, asked[0]).argmax(axis=1) == asked[1]).mean())
+def accuracy(extractor: TaskExtractor, view: GraphView, nodes: Labelled) -> float:
+    return float((extractor.evidence(view, nodes[0]).argmax(axis=1) == nodes[1]).mean())
 
 
 @pytest.mark.parametrize(("num_train", "num_val"), [(60, 0), (40, 20), (20, 40)])
@@ -106,11 +106,11 @@ def test_neighbours_are_used_where_they_help(helps: bool, kind: str, num_train: 
     assert accuracy(found, view, test) > (0.85 if helps else 0.95)
 
 
-@pytest.mark.parametrize("lengths", ["tell", "noise"])
-def test_lengths_count_where_they_tell_classes_apart(lengths: str) -> None:
+@pytest.mark.parametrize("lengths", ["informative", "noise"])
+def test_lengths_are_used_where_they_distinguish_classes(lengths: str) -> None:
     rng = np.random.default_rng(1)
     y = np.arange(120) % 2
-    if lengths == "tell":
+    if lengths == "informative":
         x = np.abs(rng.normal(size=(120, 6))) + 1
         x *= (1 + 3 * y[:, None]) / np.linalg.norm(x, axis=1, keepdims=True)
     else:
@@ -172,7 +172,7 @@ def test_the_best_of_all_candidates_is_chosen(seed: int, num_train: int, num_val
 
 
 def test_of_very_many_nodes_some_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evenly spaced ones, and these are held against their own labels."""
+    """Evenly spaced ones, with their own labels."""
     view, y = make_task(noise=0.2, helps=False)
     more = 0.1 * np.random.default_rng(1).normal(size=(160, 30)).astype(np.float32)
     wide = GraphView(torch.cat([view.x, torch.from_numpy(more)], dim=1), view.edge_index)

@@ -35,14 +35,14 @@ def nearest(prototypes: Tensor, vector: Tensor, threshold: float) -> Tensor:
 def test_equations_6_to_11_for_one_node_after_the_other(levels: Any) -> None:
     network, atomic = make(levels=levels), embeddings()
     output = network(atomic, task=0)
-    books = [book.vectors for book in network.codebooks]
+    codebooks = [codebook.vectors for codebook in network.codebooks]
     for node in range(len(atomic)):
-        a = torch.cat([nearest(books[0], e, 0.05) for e in atomic[node]])
+        a = torch.cat([nearest(codebooks[0], e, 0.05) for e in atomic[node]])
         parts = [a]
         if "N" in levels:
-            parts.append(nearest(books[1], network.to_node(a), 0.1))
+            parts.append(nearest(codebooks[1], network.to_node(a), 0.1))
         if "C" in levels:
-            parts.append(nearest(books[2], network.to_class(parts[1]), 0.3))
+            parts.append(nearest(codebooks[2], network.to_class(parts[1]), 0.3))
         assert_close(output.representation[node], torch.cat(parts))
         assert_close(output.logits[node], network.head(torch.cat(parts)))
 
@@ -56,14 +56,14 @@ def test_gradients_reach_prototypes_and_go_straight_through_to_embeddings() -> N
     raw = atomic.detach().requires_grad_()
     (unit(raw).view_as(pull) * pull).sum().backward()
     assert_close(atomic.grad, raw.grad)
-    book, expected = network.atomic_prototypes, torch.zeros(len(network.atomic_prototypes), 2)
-    index, _ = book.match(unit(atomic.detach().view(-1, 2)))
+    codebook, expected = network.atomic_prototypes, torch.zeros(len(network.atomic_prototypes), 2)
+    index, _ = codebook.match(unit(atomic.detach().view(-1, 2)))
     expected.index_add_(0, index, pull.view(-1, 2))
-    assert book.storage.grad is not None
-    assert_close(book.storage.grad[: len(book)], expected)
+    assert codebook.storage.grad is not None
+    assert_close(codebook.storage.grad[: len(codebook)], expected)
 
 
-def test_before_there_are_prototypes_embeddings_stand_for_themselves() -> None:
+def test_before_there_are_prototypes_embeddings_are_used_directly() -> None:
     network, atomic = make(), embeddings()
     output = network(atomic, use_prototypes=False)
     a = unit(atomic).flatten(1)
@@ -71,20 +71,20 @@ def test_before_there_are_prototypes_embeddings_stand_for_themselves() -> None:
     c = unit(network.to_class(n))
     assert_close(output.representation, torch.cat([a, n, c], dim=1))
     assert not output.matched
-    assert [len(book) for book in network.codebooks] == [0, 0, 0]
+    assert [len(codebook) for codebook in network.codebooks] == [0, 0, 0]
 
 
-def test_a_pass_without_a_task_changes_nothing_and_sees_what_is_visible() -> None:
+def test_a_pass_without_a_task_changes_nothing_and_matches_visible_prototypes() -> None:
     network, first, second = make(), embeddings(), embeddings(seed=2)
     network(first, task=0)
-    visible = [len(book) for book in network.codebooks]
+    visible = [len(codebook) for codebook in network.codebooks]
     before = network(first).logits
     network(second, task=1)
-    assert [len(book) for book in network.codebooks] != visible
+    assert [len(codebook) for codebook in network.codebooks] != visible
     assert torch.equal(network(first, visible=visible).logits, before)
-    sizes = [len(book) for book in network.codebooks]
+    sizes = [len(codebook) for codebook in network.codebooks]
     network(embeddings(seed=3))
-    assert [len(book) for book in network.codebooks] == sizes
+    assert [len(codebook) for codebook in network.codebooks] == sizes
 
 
 def test_a_growing_head_keeps_its_logits() -> None:
@@ -97,11 +97,11 @@ def test_a_growing_head_keeps_its_logits() -> None:
     assert_close(network(atomic).logits[:, :2], before)
 
 
-def test_the_digest_covers_what_answers_use_and_nothing_else() -> None:
+def test_the_digest_covers_exactly_what_predictions_use() -> None:
     network = make()
     network.grow_head(4)
     network(embeddings(), task=0)
-    visible = [len(book) for book in network.codebooks]
+    visible = [len(codebook) for codebook in network.codebooks]
     network(embeddings(seed=2), task=1)
 
     def digest() -> str:
@@ -109,7 +109,7 @@ def test_the_digest_covers_what_answers_use_and_nothing_else() -> None:
 
     used = [network.node_extractors[0], network.structure_extractors[1], network.to_node.weight]
     used += [network.to_class.bias, network.head.weight[1], network.head.bias]
-    used += [book.storage[0] for book in network.codebooks]
+    used += [codebook.storage[0] for codebook in network.codebooks]
     unused = [network.node_extractors[1], network.structure_extractors[0], network.head.weight[2:]]
     unused += [network.atomic_prototypes.storage[visible[0] :]]
     first = digest()
