@@ -35,15 +35,15 @@ def test_sparse_features_stay_sparse(tagged: Graph) -> None:
 def views(graph: Graph, edges: Edges) -> list[GraphView]:
     """Views of every kind: of one task, of several, and of several whose edges between tasks are left out."""
     stream = TaskStream(graph, edges=edges, scenario="class", tasks="4,1;0,3;2")
-    asked = [stream.query(step=None, after=after, evaluate="global")[0].graph for after in range(3)]
-    return [stream.step(index).graph for index in range(3)] + asked
+    queries = [stream.query(step=None, after=after, evaluate="global")[0].graph for after in range(3)]
+    return [stream.step(index).graph for index in range(3)] + queries
 
 
 def assert_same_view(one: GraphView, other: GraphView) -> None:
     assert torch.equal(one.x, other.x)
     assert torch.equal(one.indptr, other.indptr)
     assert torch.equal(one.indices, other.indices)
-    assert (one.ids is None and other.ids is None) or torch.equal(one.ids, other.ids)  # type: ignore[arg-type]
+    assert torch.equal(one.ids, other.ids)
 
 
 @pytest.mark.parametrize("edges", ["within", "seen"])
@@ -70,7 +70,7 @@ def test_a_view_of_a_large_graph_holds_what_a_copy_would(
 def test_small_parts_cut_the_same_views(tagged: Graph, edges: Edges, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = views(tagged, edges)
     monkeypatch.setattr(cutting, "EDGES_AT_ONCE", 7)
-    assert int(tagged.indptr.diff().max()) > 7, "a node may have more edges than are looked at at once"
+    assert int(tagged.indptr.diff().max()) > 7, "a node may have more edges than are processed at once"
     for one, other in zip(views(tagged, edges), whole, strict=True):
         assert_same_view(one, other)
 

@@ -59,11 +59,13 @@ def test_given_masks_are_restricted_to_the_tasks_classes() -> None:
 
 
 def test_without_validation_nodes_a_quarter_of_training_becomes_validation() -> None:
-    masks = Masks(mask(24, *range(8), *range(12, 20)), mask(24), mask(24, 8, 9, 20, 21))
-    split = split_nodes(toy([0] * 12 + [1] * 12, masks=masks), ((0, 1),), seed=0)
-    assert int(split.val.sum()) == 4
-    assert int(split.train.sum()) == 12
-    assert not bool((split.val & masks.test).any())
+    masks, halves = Masks(mask(24, *range(8), *range(12, 20)), mask(24), mask(24, 8, 9, 20, 21)), torch.arange(24) // 12
+    by_class = split_nodes(toy(halves.tolist(), masks=masks), ((0, 1),), seed=0)
+    by_time = split_nodes_by_time(toy([0] * 24, masks=masks), halves, torch.zeros(24).long(), 0)
+    for split in (by_class, by_time):
+        assert [int(split.val[part].sum()) for part in (slice(12), slice(12, 24))] == [2, 2]
+        assert int(split.train.sum()) == 12
+        assert not bool((split.val & masks.test).any())
 
 
 def test_no_test_nodes_and_no_training_nodes_are_errors() -> None:
@@ -90,10 +92,3 @@ def test_by_time_each_class_of_each_step_is_split(pairs: list[tuple[int, int]], 
             size = sum(counts)
             assert counts == [[0, 0, 0], [1, 0, 0], [1, 0, 1]][size] if size < 3 else min(counts) >= 1
             assert size < 3 or abs(counts[0] - 0.6 * size) <= 1
-
-
-def test_by_time_a_quarter_of_training_becomes_validation_if_none_is_given() -> None:
-    masks = Masks(mask(24, *range(8), *range(12, 20)), mask(24), mask(24, 8, 9, 20, 21))
-    split = split_nodes_by_time(toy([0] * 24, masks=masks), torch.arange(24) // 12, torch.zeros(24).long(), 0)
-    assert [int(split.val[part].sum()) for part in (slice(12), slice(12, 24))] == [2, 2]
-    assert int(split.train.sum()) == 12

@@ -1,4 +1,4 @@
-"""A kind of stream is one file: a new one is learned, asked about and described like any other."""
+"""A kind of stream is one file: a new one is learned, evaluated and described like any other."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_another_kind_of_stream_is_learned_and_described(domains: DomainStream) 
     assert sum(step["nodes"] for step in described) == 300
 
 
-def test_questions_after_a_step(domains: DomainStream) -> None:
-    asked = [key.step.unique().tolist() for _, key in domains.queries(after=0, evaluate="global", ahead=5)]
-    assert asked == [[0], [1]], "as far ahead as there are steps"
+def test_queries_after_a_step(domains: DomainStream) -> None:
+    steps = [key.step.unique().tolist() for _, key in domains.queries(after=0, evaluate="global", ahead=5)]
+    assert steps == [[0], [1]], "as far ahead as there are steps"
     with pytest.raises(ValueError, match="about one task"):
         domains.query(step=0, after=0, evaluate="oracle")
 
 
-def test_tasks_to_come_are_asked_about_as_they_will_be(graph: Graph) -> None:
+def test_later_tasks_can_be_evaluated(graph: Graph) -> None:
     stream = TaskStream(graph)
     for after in range(3):
         found = list(stream.queries(after=after, evaluate="oracle", ahead=1))
@@ -70,7 +70,7 @@ def test_tasks_to_come_are_asked_about_as_they_will_be(graph: Graph) -> None:
         assert all(set(key.y.tolist()) <= set(query.classes) for query, key in found)
 
 
-def test_validation_nodes_are_asked_about_apart(stream: TaskStream) -> None:
+def test_validation_nodes_have_queries_of_their_own(stream: TaskStream) -> None:
     (test, _), (val, key) = (
         stream.query(step=1, after=1, evaluate="oracle", part=part)  # type: ignore[arg-type]
         for part in ("test", "val")
@@ -80,5 +80,5 @@ def test_validation_nodes_are_asked_about_apart(stream: TaskStream) -> None:
     assert torch.equal(key.y, stream.step(1).val_y)
 
 
-def test_every_kind_is_found_by_its_name() -> None:
+def test_every_kind_has_its_name() -> None:
     assert {name: kind.kind for name, kind in STREAMS.items()} == {"tasks": "tasks", "time": "time"}

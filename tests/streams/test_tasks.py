@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from hpn.datasets import CATALOG, Graph, load_dataset
-from hpn.datasets.formats.ogb import CLASS_ORDERS
+from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError
 from hpn.streams import TaskStream, plan_tasks
 from hpn.streams.views import Edges
@@ -17,7 +16,7 @@ Trace = Any
 
 
 @pytest.mark.parametrize("edges", ["within", "seen"])
-def test_views_hold_what_they_should(tagged: Graph, trace: Trace, edges: Edges) -> None:
+def test_views_hold_nodes_edges_and_labels_of_their_steps(tagged: Graph, trace: Trace, edges: Edges) -> None:
     stream = TaskStream(tagged, edges=edges)
     everything = {tuple(pair) for pair in tagged.edge_index.t().tolist()}
     for index in range(len(stream)):
@@ -73,7 +72,7 @@ def test_queries_without_the_task(tagged: Graph, trace: Trace, edges: Edges, eva
     assert bool(crossing) == (edges == "seen")
 
 
-def test_node_numbers_tell_nothing() -> None:
+def test_node_numbers_carry_no_information() -> None:
     order = torch.arange(200) // 100  # sorted by class, as users' files often are
     graph = Graph.build("sorted", x=torch.ones(200, 1), links=torch.zeros(2, 0).long(), y=order)
     stream = TaskStream(graph)
@@ -91,10 +90,10 @@ def test_unlabelled_nodes_and_classes_in_no_task_are_in_no_view(tagged: Graph, t
 
 
 def test_description(tagged: Graph) -> None:
-    told = TaskStream(tagged, tasks="0,1;2,3").describe()
-    assert [task["nodes"] for task in told["tasks"]] == [20, 20]
-    assert [c["id"] for c in told["left_out"]] == [4, 5]
-    first = told["tasks"][0]
+    described = TaskStream(tagged, tasks="0,1;2,3").describe()
+    assert [task["nodes"] for task in described["tasks"]] == [20, 20]
+    assert [c["id"] for c in described["left_out"]] == [4, 5]
+    first = described["tasks"][0]
     assert (first["train"], first["val"], first["test"]) == (12, 4, 4)
 
 
@@ -105,32 +104,28 @@ def toy(sizes: list[int], **extra: object) -> Graph:
     return Graph.build("toy", x=torch.ones(len(y), 1), links=links, y=y, class_names=names, **extra)  # type: ignore[arg-type]
 
 
-def test_by_size_is_the_default_for_a_users_file() -> None:
-    assert plan_tasks(toy([3, 9, 5, 7])).classes == ((1, 3), (2, 0))
-    assert plan_tasks(toy([5, 5, 5, 5])).classes == ((0, 1), (2, 3)), "ties go by number"
+ORDERED = {"class_order": [2, 0, 3, 1]}
+PLANS: dict[str, tuple[list[int], dict[str, Any], dict[str, Any], Any]] = {
+    "by size": ([3, 9, 5, 7], {}, {}, ((1, 3), (2, 0))),
+    "ties go by number": ([5, 5, 5, 5], {}, {}, ((0, 1), (2, 3))),
+    "order of the data set": ([3, 9, 5, 7], ORDERED, {}, ((2, 0), (3, 1))),
+    "paper": ([3, 9, 5, 7], ORDERED, {"tasks": "paper"}, ((2, 0), (3, 1))),
+    "size": ([3, 9, 5, 7], ORDERED, {"tasks": "size"}, ((1, 3), (2, 0))),
+    "a single remaining class is left out": ([5] * 3, {}, {}, ((0, 1),)),
+    "unless it is listed": ([5] * 3, {}, {"tasks": "0,1;2"}, ((0, 1), (2,))),
+    "one class per task": ([5] * 3, {}, {"classes_per_task": 1}, ((0,), (1,), (2,))),
+    "one task": ([5] * 3, {}, {"classes_per_task": 5}, ((0, 1, 2),)),
+    "a smaller last task": ([5] * 5, {}, {"classes_per_task": 3}, ((0, 1, 2), (3, 4))),
+    "sequences": ([5] * 4, {}, {"tasks": [[0, 1, 2], [3]]}, ((0, 1, 2), (3,))),
+    "names": ([5] * 4, {}, {"tasks": "class 3, 0; class 1,2"}, ((3, 0), (1, 2))),
+}
 
 
-def test_the_data_sets_own_order_wins_unless_asked() -> None:
-    graph = toy([3, 9, 5, 7], class_order=[2, 0, 3, 1])
-    assert plan_tasks(graph).classes == ((2, 0), (3, 1))
-    assert plan_tasks(graph, "paper").classes == ((2, 0), (3, 1))
-    assert plan_tasks(graph, "size").classes == ((1, 3), (2, 0))
-    with pytest.raises(ConfigError, match="no class order of its own"):
-        plan_tasks(toy([5, 5]), "paper")
-
-
-def test_a_class_on_its_own_is_left_out_but_may_be_asked_for() -> None:
-    graph = toy([5, 5, 5])
-    assert plan_tasks(graph).classes == ((0, 1),)
-    assert plan_tasks(graph).left_out == (2,)
-    assert plan_tasks(graph, "0,1;2").classes == ((0, 1), (2,))
-    assert plan_tasks(graph, classes_per_task=1).classes == ((0,), (1,), (2,))
-    assert plan_tasks(graph, classes_per_task=5).classes == ((0, 1, 2),)
-
-
-def test_uneven_tasks() -> None:
-    assert plan_tasks(toy([5] * 5), classes_per_task=3).classes == ((0, 1, 2), (3, 4))
-    assert plan_tasks(toy([5] * 4), [[0, 1, 2], [3]]).classes == ((0, 1, 2), (3,))
+@pytest.mark.parametrize(("sizes", "fields", "options", "expected"), PLANS.values(), ids=PLANS)
+def test_plans(sizes: list[int], fields: dict[str, Any], options: dict[str, Any], expected: Any) -> None:
+    plan = plan_tasks(toy(sizes, **fields), **options)
+    assert plan.classes == expected
+    assert {*plan.left_out, *(c for task in expected for c in task)} == set(range(len(sizes)))
 
 
 def test_shuffles_are_seeded() -> None:
@@ -139,10 +134,6 @@ def test_shuffles_are_seeded() -> None:
     assert plan_tasks(graph, "shuffle") == plan_tasks(graph, "shuffle:0")
     assert plan_tasks(graph, "shuffle:3") != plan_tasks(graph, "shuffle:4")
     assert sorted(c for task in plan_tasks(graph, "shuffle").classes for c in task) == list(range(10))
-
-
-def test_names_may_stand_for_numbers() -> None:
-    assert plan_tasks(toy([5] * 4), "class 3, 0; class 1,2").classes == ((3, 0), (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -160,27 +151,29 @@ def test_names_may_stand_for_numbers() -> None:
         ([[0], []], "task 1 has no classes"),
     ],
 )
-def test_lists_that_cannot_be(tasks: str, message: str) -> None:
+def test_invalid_tasks_are_refused(tasks: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
         plan_tasks(toy([5] * 4), tasks)
     assert "\n" not in str(error.value)
 
 
-def test_classes_with_too_few_labels() -> None:
-    with pytest.raises(ConfigError, match=r"class 1 \('class 1'\) of task 0 has 2 labelled nodes"):
-        plan_tasks(toy([5, 2]))
-    with pytest.raises(ConfigError, match=r"class 1 .* has 0 labelled nodes"):
-        plan_tasks(toy([5, 0, 5]), "0,1")
-
-
-def test_list_and_size_together_are_refused() -> None:
-    with pytest.raises(ConfigError, match="not both"):
-        plan_tasks(toy([5] * 4), "0,1", classes_per_task=2)
-    with pytest.raises(ConfigError, match="at least 1"):
-        plan_tasks(toy([5] * 4), classes_per_task=0)
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        ([5, 2], {}, r"class 1 \('class 1'\) of task 0 has 2 labelled nodes"),
+        ([5, 0, 5], {"tasks": "0,1"}, "class 1 .* has 0 labelled nodes"),
+        ([5] * 4, {"tasks": "0,1", "classes_per_task": 2}, "not both"),
+        ([5] * 4, {"classes_per_task": 0}, "at least 1"),
+        ([5, 5], {"tasks": "paper"}, "no class order of its own"),
+    ],
+)
+def test_invalid_options_are_refused(sizes: list[int], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        plan_tasks(toy(sizes), **options)
 
 
 PAPER = {
+    "digits": ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9)),
     "cora": ((0, 1), (2, 3), (4, 5)),
     "citeseer": ((0, 1), (2, 3), (4, 5)),
     "actor": ((0, 1), (2, 3)),
@@ -191,21 +184,5 @@ PAPER = {
 
 
 @pytest.mark.parametrize(("name", "tasks"), PAPER.items())
-def test_the_papers_sequences(name: str, tasks: tuple[tuple[int, int], ...], data_root: Path) -> None:
+def test_the_sequences_of_the_paper(name: str, tasks: tuple[tuple[int, int], ...], data_root: Path) -> None:
     assert plan_tasks(load_dataset(name, data_root=data_root)).classes == tasks
-
-
-def test_the_papers_large_sequences() -> None:
-    arxiv, products = CLASS_ORDERS["ogbn-arxiv"], CLASS_ORDERS["ogbn-products"]
-    assert arxiv[:4] == (35, 12, 15, 21)
-    assert arxiv[-2:] == (29, 32)
-    assert sorted(arxiv) == list(range(40))
-    assert products[:4] == (4, 7, 6, 3)
-    assert products[-2:] == (45, 40)
-    assert sorted(products) == list(range(46)), "the class with one node is left out"
-
-
-def test_digits_come_two_at_a_time() -> None:
-    plan = plan_tasks(load_dataset("digits"))
-    assert plan.classes == ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9))
-    assert "digits" in CATALOG

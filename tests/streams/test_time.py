@@ -1,4 +1,4 @@
-"""Nothing of a later time is in anything that a learner gets; labels are those of their time."""
+"""Nothing of a later time is in anything that a learner receives; labels are those of their time."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def test_nothing_of_a_later_time_is_in_reach(trace: Trace, graph: Graph, seed: i
     times = graph.node_time.unique().tolist()
     edges = {(FIRST + a, FIRST + b) for a, b in graph.edge_index.t().tolist()}
     for after, time in enumerate(times):
-        asked = [query for query, _ in stream.queries(after=after, evaluate="global", ahead=1)]
-        things: list[tuple[Step | Query, int]] = [(stream.step(after, with_past=True), time), (asked[0], time)]
-        things += [(query, times[after + 1]) for query in asked[1:]]
+        queries = [query for query, _ in stream.queries(after=after, evaluate="global", ahead=1)]
+        things: list[tuple[Step | Query, int]] = [(stream.step(after, with_past=True), time), (queries[0], time)]
+        things += [(query, times[after + 1]) for query in queries[1:]]
         for thing, last in things:
             here = {FIRST + node for node in range(graph.num_nodes) if graph.node_time[node] <= last}
             assert set(trace.ids(thing.graph)) == here, "all nodes that have arrived, labelled or not"
             assert trace.edges(thing.graph) == {(a, b) for a, b in edges if a in here and b in here}
             later = {FIRST + node for node in range(graph.num_nodes)} - here
             assert not any(later & {*tensor.flatten().tolist()} for tensor in trace.reachable(thing))
-    assert len(asked) == 1, "nothing comes after the last step"
+    assert len(queries) == 1, "nothing comes after the last step"
 
 
 @settings(deadline=None, max_examples=40)
 @given(growing_graphs(), st.integers(0, 3))
 def test_labels_are_those_of_their_time(trace: Trace, graph: Graph, seed: int) -> None:
-    """Learned with the class at arrival; judged by the class when asked, of nodes to come that at arrival."""
+    """Learned with the class at arrival; evaluated with the class at the query, of later nodes with that at arrival."""
     assert graph.node_time is not None
     stream = TimeStream(graph, seed=seed)
     times = graph.node_time.unique()
@@ -99,12 +99,6 @@ def small(**changes: Any) -> Graph:
     return Graph.build("small", **parts | changes)
 
 
-def test_steps_are_called_by_their_times() -> None:
-    plan = TimeStream.make_plan(small(node_time=2019 + torch.arange(12) // 6))
-    assert [step.name for step in plan.steps] == ["time 2019", "time 2020"]
-    assert plan.classes == ((0, 1), (0, 1))
-
-
 def test_given_masks_are_kept_and_classes_without_training_nodes_are_not_promised() -> None:
     part = torch.tensor([0, 0, 2, 2, 1, 1] * 2)
     graph = small(y=torch.tensor([0, 1, 0, 2, 0, 1] * 2), masks=Masks(part == 0, part == 1, part == 2))
@@ -140,6 +134,7 @@ def test_views_hold_no_features_of_later_nodes_however_large_they_are(monkeypatc
 def test_steps_are_described_by_what_arrives_with_them() -> None:
     graph = load_dataset("synthetic", num_times=3)
     steps = TimeStream(graph).describe()["tasks"]
+    assert [step["name"] for step in steps] == ["time 0", "time 1", "time 2"]
     for index, step in enumerate(steps):
         arrived = graph.y[graph.node_time == torch.unique(graph.node_time)[index]]
         assert {one["id"]: one["size"] for one in step["classes"]} == {

@@ -34,20 +34,15 @@ _OGB, _SYNTHETIC = "formats.ogb.load_ogb", "synthetic.load_synthetic"
 class DatasetInfo:
     """A data set of the catalog.
 
-    Args:
-        name: Its name on the command line.
-        about: One line.
-        published: Nodes, edges, features and classes as published.
-        source: Module and name of the function that loads it, imported when needed, so that the catalog can be
-            listed without PyTorch. The keyword-only arguments of the function are the options of the data set.
-        folder: Where its files are below the data root; ``None`` if it needs none.
+    The function that loads it is imported when needed, so that the catalog can be listed without PyTorch. Its
+    keyword-only arguments are the options of the data set.
     """
 
     name: str
     about: str
-    published: tuple[int, int | None, int, int]
-    source: str
-    folder: str | None = None
+    published: tuple[int, int | None, int, int]  # nodes, edges, features and classes
+    source: str  # module and name of the function that loads it
+    folder: str | None = None  # of its files, below the data root
 
     def is_on_disk(self, root: Path) -> bool:
         """Whether it can be loaded without a download."""
@@ -84,10 +79,7 @@ def default_data_root() -> Path:
 def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None = None) -> Loader:
     """Resolve a name of the catalog or a path to a function that takes options and loads the graph.
 
-    Args:
-        dataset: The name or path.
-        data_root: Folder with the data.
-        sink: Where readers of large files write the graph; by default into memory.
+    Readers of large files write to ``sink``, by default into memory.
 
     Raises:
         DataError: If it is neither a name nor a path that can be read.
@@ -123,12 +115,7 @@ def find_loader(dataset: str, data_root: Path | None = None, sink: Sink | None =
 
 
 def data_files(dataset: str, data_root: Path | None = None) -> list[Path]:
-    """The files of a data set and their folder; none if it is generated or part of a package.
-
-    Args:
-        dataset: A name of the catalog or a path.
-        data_root: Folder with the data.
-    """
+    """The files of a data set, given by name or path, and their folder; none if it is generated or in a package."""
     if info := CATALOG.get(dataset):
         if info.folder is None:
             return []
@@ -196,15 +183,12 @@ def load_graph(
     """
     options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
     options |= {"normalize": normalize, "time": time, "labels": labels}
-    defaults = ((), "error", None, "", "required")
+    given = {name: value for name, value in options.items() if value not in ((), "error", None, "", "required")}
     known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
     # Options that would change nothing are accepted for every format.
-    harmless = {"normalize": "none", "labels": "optional", "kinds": kinds}
-    given = {
-        name: value
-        for name, value in options.items()
-        if value not in defaults and (name in known or value != harmless.get(name))
-    }
+    for name, harmless in (("normalize", "none"), ("labels", "optional"), ("kinds", kinds)):
+        if name not in known and given.get(name) == harmless:
+            given.pop(name, None)
     return load_dataset(str(path), data_root=data_root, **given)
 
 

@@ -26,15 +26,8 @@ _CHUNK = 1 << 20
 class LinkSorter:
     """Sorts links and makes them undirected: each in both directions once, without self-loops.
 
-    Args:
-        num_nodes: Nodes of the graph; links must be between nodes that exist.
-        num_links: Links in all blocks.
-        blocks: The links.
-
-    Attributes:
-        num_loops: Self-loops; this and the following are complete when :meth:`rows` is exhausted.
-        num_pairs: Distinct links between two nodes, direction included.
-        degree: Neighbours of each node ``[num_nodes]``.
+    Counts and the ``degree`` of each node are complete when :meth:`rows` is exhausted; ``num_pairs`` counts distinct
+    links.
     """
 
     def __init__(self, num_nodes: int, num_links: int, blocks: Blocks) -> None:

@@ -169,30 +169,8 @@ class Graph:
 
         Raises:
             DataError: If no node has one of the ids.
-
-        Example:
-            >>> x, links = torch.zeros(2, 1), torch.tensor([[0], [1]])
-            >>> ids = np.array(["köd-999", "b"], dtype=object)
-            >>> Graph.build("pair", x=x, links=links, y=torch.zeros(2), node_ids=ids).index(["b"]).tolist()
-            [1]
         """
         return find_ids(self.name, self._places, ids)
-
-    def neighbors(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """For every edge that leaves ``nodes``: the position of its source among them, and its target ``[n]`` each.
-
-        Example:
-            >>> x, links = torch.zeros(3, 1), torch.tensor([[0, 1], [1, 2]])
-            >>> graph = Graph.build("path", x=x, links=links, y=torch.zeros(3))
-            >>> [part.tolist() for part in graph.neighbors(torch.tensor([2, 1]))]
-            [[0, 1, 1], [1, 0, 2]]
-        """
-        start = self.indptr[nodes]
-        count = self.indptr[nodes + 1] - start
-        position = torch.repeat_interleave(torch.arange(len(nodes)), count)
-        # Entry e of a node is at its start + (e - the entries of the nodes before it).
-        entry = torch.arange(len(position)) + (start - (count.cumsum(0) - count))[position]
-        return position, self.indices[entry].long()
 
     def class_sizes(self) -> list[int]:
         """Count the labelled nodes of each class."""

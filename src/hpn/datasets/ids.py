@@ -20,12 +20,7 @@ _SHOWN = 3
 
 
 def read_ids(values: Any) -> Ids:
-    """Convert ids in any container: to int64 if all are whole numbers, else to text.
-
-    Example:
-        >>> read_ids(["7", 8.0]).tolist(), read_ids(["7", "b"]).tolist()
-        ([7, 8], ['7', 'b'])
-    """
+    """Convert ids in any container: to int64 if all are whole numbers, else to text."""
     array = values.to_numpy() if hasattr(values, "to_numpy") else values
     array = array if isinstance(array, np.ndarray) else np.array(list(array), dtype=np.object_)
     if array.dtype.kind in "iu" and (array.dtype != np.uint64 or not (array > np.iinfo(np.int64).max).any()):
@@ -37,16 +32,7 @@ def read_ids(values: Any) -> Ids:
 
 
 def find_ids(name: str, places: Mapping[Any, int], ids: Any) -> NDArray[np.int64]:
-    """The positions of nodes with given ids ``[n]``.
-
-    Args:
-        name: What messages call the graph.
-        places: The position of each id.
-        ids: The ids, as numbers or text.
-
-    Raises:
-        DataError: If no node has one of the ids.
-    """
+    """The positions of nodes with given ids ``[n]``; ``places`` has that of each id, and ``name`` is for messages."""
     words = [_spell(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
     keys = [int(word) if _WHOLE.fullmatch(word) and int(word) in places else word for word in words]
     missing = [key for key in keys if key not in places]

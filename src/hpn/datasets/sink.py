@@ -29,13 +29,9 @@ _HEADER = ("name", "class_names", "num_links", "split_rule", "class_order", "fea
 
 
 class Sink:
-    """Keeps arrays in memory.
+    """Keeps arrays in memory."""
 
-    Attributes:
-        scratch: A folder for files that are needed only while reading; ``None``: that of the system.
-    """
-
-    scratch: Path | None = None
+    scratch: Path | None = None  # for files that are needed only while reading; None: the system's folder
 
     def __init__(self) -> None:
         self._parts: dict[str, list[Array]] = defaultdict(list)

@@ -39,17 +39,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpn.datasets.graph import (
-    TIMES,
-    UNLABELLED,
-    Graph,
-    Labels,
-    Masks,
-    check_labels,
-    check_masks,
-    check_shape,
-    check_times,
-)
+from hpn.datasets import graph as graphs
+from hpn.datasets.graph import TIMES, UNLABELLED, Graph, Labels, Masks
 from hpn.datasets.ids import read_ids
 from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links, write_masks
 from hpn.datasets.sparse import Normalize
@@ -94,10 +85,10 @@ def load_npz(
         y, given = _read_labels(archive)
         masks = _read_masks(archive)
         num_features = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
-        class_names = check_labels(path.name, y, num_nodes, given, labels=labels)
+        class_names = graphs.check_labels(path.name, y, num_nodes, given, labels=labels)
         sink.append("y", y.numpy())
         if masks is not None:
-            check_masks(path.name, masks, num_nodes)
+            graphs.check_masks(path.name, masks, num_nodes)
             write_masks(sink, masks)
         _write_times(archive, sink, num_nodes, len(class_names))
         if "node_ids" in archive.members:
@@ -220,8 +211,7 @@ def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, 
         raise archive.error(f"{prefix}_shape is {size.tolist()}; expected two counts")
     rows, columns = int(size[0]), int(size[1])
     if len(indptr) != rows + 1:
-        needed = f"{rows} rows ({prefix}_shape) need {rows + 1}"
-        raise archive.error(f"{prefix}_indptr has {len(indptr)} entries; {needed}")
+        raise archive.error(f"{prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}")
     if indptr[0] != 0 or indptr[-1] != len(indices):
         needed = f"with {len(indices)} {prefix}_indices it must run from 0 to {len(indices)}"
         raise archive.error(f"{prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; {needed}")
@@ -273,7 +263,7 @@ def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) ->
             matrix = sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape)
     if matrix.shape[0] != num_nodes:
         raise archive.error(f"adj_shape is {(num_nodes,) * 2}, but {matrix.shape[0]} nodes have features")
-    check_shape(archive.path.name, matrix.shape)
+    graphs.check_shape(archive.path.name, matrix.shape)
     step = max(1, _BLOCK_VALUES // matrix.shape[1]) if is_dense else num_nodes
     for start in range(0, num_nodes, step):
         writer.append(matrix[start : start + step])
@@ -300,7 +290,7 @@ def _write_times(archive: _Archive, sink: Sink, num_nodes: int, num_classes: int
         return
     labels = torch.from_numpy(archive.read_whole("labels_by_time", 2)) if has_labels else None
     node_time = torch.from_numpy(archive.read_whole("node_time"))
-    times = check_times(archive.path.name, node_time, labels, num_nodes, num_classes)
+    times = graphs.check_times(archive.path.name, node_time, labels, num_nodes, num_classes)
     for name, array in zip(TIMES, times, strict=True):
         if array is not None:
             sink.append(name, array.numpy())

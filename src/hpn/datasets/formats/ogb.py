@@ -22,17 +22,9 @@ import torch
 from numpy.typing import NDArray
 
 from hpn.datasets.formats.download import fetch_missing
+from hpn.datasets.formats.tables import files
 from hpn.datasets.formats.tables.features import TableFeatures
-from hpn.datasets.formats.tables.files import (
-    Table,
-    TableFile,
-    check_gzip,
-    open_bytes,
-    open_database,
-    open_table,
-    read_links,
-    text_columns,
-)
+from hpn.datasets.formats.tables.files import Table
 from hpn.datasets.graph import Graph, check_labels, unknown_node
 from hpn.datasets.sink import FeatureWriter, Sink, write_links
 from hpn.errors import ConfigError, DataError, nearest
@@ -71,7 +63,7 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
     """
     _find_files(name, raw)
     sink = sink or Sink()
-    with open_database(sink.scratch) as connection:
+    with files.open_database(sink.scratch) as connection:
         edges, nodes, labels, node_count, edge_count = (_open_raw(connection, raw / file) for file in _FILES)
         sink.begin(nodes.num_bytes + edges.num_bytes)
         num_nodes, num_links = _read_count(node_count), _read_count(edge_count)
@@ -87,7 +79,7 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
         nodes.query("DROP TABLE nodes")
         _stage_links(edges, name, num_nodes)
         _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
-        links = write_links(sink, num_nodes, num_links, lambda: read_links(edges), edges.num_bytes)
+        links = write_links(sink, num_nodes, num_links, lambda: files.read_links(edges), edges.num_bytes)
     present = set(y.tolist())
     return sink.finish(
         {
@@ -131,7 +123,7 @@ def _find_files(name: str, raw: Path) -> None:
             f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
         )
     for file in _FILES:
-        check_gzip(raw / file)
+        files.check_gzip(raw / file)
 
 
 def _download(name: str, url: str, folder: Path) -> None:
@@ -151,11 +143,11 @@ def _download(name: str, url: str, folder: Path) -> None:
 
 def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
     """A file of numbers without a header; its first line determines the number of columns."""
-    with open_bytes(path) as file:
+    with files.open_bytes(path) as file:
         line = file.readline()
     if not line.strip():
         raise DataError(f"{path}: the file is empty; {_AGAIN}")
-    return Table(connection, [TableFile(path, text_columns(list(map(str, range(line.count(b",") + 1)))))])
+    return Table(connection, [files.TableFile(path, files.text_columns(list(map(str, range(line.count(b",") + 1)))))])
 
 
 def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
@@ -200,7 +192,7 @@ def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int
     """The names that OGB gives its classes; a class without one has its number as name."""
     names: dict[str, str] = {}
     for path in sorted(mapping.glob("labelidx2*.csv.gz"))[:1]:
-        table = open_table(connection, [path])
+        table = files.open_table(connection, [path])
         if len(table.columns) >= 2:
             table.stage("class_names", lambda _: ["trim(c0)", "c1"])
             names = dict(table.query("FROM class_names"))

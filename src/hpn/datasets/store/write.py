@@ -37,12 +37,6 @@ class StoreWriter(Sink):
         path: The folder to create; it must not exist.
         features: How to store dense features; ``float16`` takes half the space and keeps three digits.
         progress: Receives the number of bytes to read, and returns a function that receives those read so far.
-
-    Attributes:
-        is_finished: Whether the store is complete.
-
-    Raises:
-        DataError: If ``path`` exists, or cannot be written.
     """
 
     def __init__(

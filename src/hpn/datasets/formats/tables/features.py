@@ -54,6 +54,7 @@ class TableFeatures:
     """Reads the feature columns of a nodes table.
 
     The numbers of all columns are staged as one list per row; columns with other values are then read again as words.
+    ``kinds``, in the order of the features, and ``notes`` are complete after :meth:`write`.
 
     Args:
         nodes: The table.
@@ -61,10 +62,6 @@ class TableFeatures:
         text: Columns to read as text.
         missing: How to handle missing numbers.
         kinds: How to read each column, in the order of the features; ``None``: detect it.
-
-    Attributes:
-        kinds: How each column is read, in the order of the features; complete after :meth:`write`.
-        notes: What was done; likewise.
     """
 
     def __init__(

@@ -57,20 +57,12 @@ def open_database(scratch: Path | None) -> Iterator[DuckDBPyConnection]:
 
 @dataclass
 class TableFile:
-    """A CSV or Parquet file whose columns are known and whose rows are not read yet.
-
-    Args:
-        path: Where it is.
-        columns: Name of each column in :attr:`scan`, and its type in DuckDB, by the name in the file. Those of CSV
-            files are all text.
-        skip: Lines of a CSV file before the first row.
-        is_strict: Whether all lines must end in the same way; they may not if several programs wrote the file.
-    """
+    """A CSV or Parquet file whose columns are known and whose rows are not read yet."""
 
     path: Path
-    columns: dict[str, tuple[str, str]]
-    skip: int = 0
-    is_strict: bool = True
+    columns: dict[str, tuple[str, str]]  # name in `scan` and type (of CSV files, text) by the name in the file
+    skip: int = 0  # lines of a CSV file before the first row
+    is_strict: bool = True  # whether all lines must end in the same way, as those of one program do
 
     @property
     def is_csv(self) -> bool:
@@ -139,12 +131,7 @@ class Table:
     def stage(
         self, name: str, select: Callable[[TableFile], Sequence[str]], join: Callable[[TableFile], str] = lambda _: ""
     ) -> None:
-        """Read all files into a table of the database.
-
-        Args:
-            name: Its name.
-            select: Expressions of the columns of a file, each with its name in the new table.
-            join: Tables of the database to join with a file.
+        """Read all files into a table of the database: some expressions of columns, joined with other tables.
 
         Raises:
             DataError: If a file is damaged or not UTF-8, or a row has too few or too many values.
@@ -190,12 +177,7 @@ class Table:
 
 
 def open_table(connection: DuckDBPyConnection, paths: Sequence[Path]) -> Table:
-    """Read the names of the columns of a table.
-
-    Raises:
-        DataError: If a file is missing, not of the kind that its name states, has a column twice, or has other
-            columns than the first.
-    """
+    """Read the names of the columns of a table, which must be the same in all files."""
     files = [_open_file(connection, path) for path in paths]
     for file in files[1:]:
         for name in sorted(set(files[0].columns) ^ set(file.columns)):
@@ -238,11 +220,7 @@ def quote_path(path: Path) -> str:
 
 
 def check_gzip(path: Path) -> None:
-    """Compare the checksum of a gzipped file, which DuckDB does not.
-
-    Raises:
-        DataError: If it is cut short or damaged.
-    """
+    """Compare the checksum of a gzipped file, which DuckDB does not."""
     try:
         with open_bytes(path) as file:
             while path.suffix == ".gz" and file.read(1 << 20):

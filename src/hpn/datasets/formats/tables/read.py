@@ -12,17 +12,9 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hpn.datasets.edges import count
+from hpn.datasets.formats.tables import files
 from hpn.datasets.formats.tables.features import Kind, Missing, TableFeatures
-from hpn.datasets.formats.tables.files import (
-    SUFFIXES,
-    Table,
-    TableFile,
-    is_nested,
-    open_database,
-    open_table,
-    read_links,
-    spell,
-)
+from hpn.datasets.formats.tables.files import SUFFIXES, Table, TableFile
 from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels
 from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
@@ -81,8 +73,8 @@ def load_tables(
     sink = sink or Sink()
     node_files, edge_files = _find_tables(path)
     name = path.resolve().name
-    with open_database(sink.scratch) as connection:
-        nodes, edges = open_table(connection, node_files), open_table(connection, edge_files)
+    with files.open_database(sink.scratch) as connection:
+        nodes, edges = files.open_table(connection, node_files), files.open_table(connection, edge_files)
         roles = _find_columns(nodes, _NODE_COLUMNS, {"split", "label"} if labels == "optional" else {"split"})
         if time:
             roles["time"] = _find_time(nodes, time, roles)
@@ -105,7 +97,7 @@ def load_tables(
         features.write(FeatureWriter(sink, name, normalize), sink)
         dropped = _join_links(nodes, edges, ends, as_key, unknown_edges)
         num_links = edges.num_rows - dropped
-        links = write_links(sink, nodes.num_rows, num_links, lambda: read_links(edges), edges.num_bytes)
+        links = write_links(sink, nodes.num_rows, num_links, lambda: files.read_links(edges), edges.num_bytes)
     notes = [f"{count(dropped, 'edge')} with an unknown end dropped"] if dropped else []
     return sink.finish(
         {
@@ -204,12 +196,12 @@ def _as_whole(file: TableFile, column: str) -> str:
 def _as_text(file: TableFile, column: str) -> str:
     """A value of any type as text, so that 7, 7.0 and "7" are equal; empty is null."""
     name, kind = file.columns[column]
-    if is_nested(kind):
+    if files.is_nested(kind):
         raise file.error(f"holds {kind}; expected text or numbers", column=column)
     if kind in {"FLOAT", "DOUBLE"}:
         whole = f"{name} = floor({name}) AND abs({name}) < 9e15 THEN {name}::BIGINT::VARCHAR"
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {whole} ELSE {name}::VARCHAR END"
-    return f"nullif({spell(name, kind, trimmed=file.is_csv)}, '')"
+    return f"nullif({files.spell(name, kind, trimmed=file.is_csv)}, '')"
 
 
 def _write_ids(sink: Sink, nodes: Table, column: str) -> None:
