@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hpn.datasets import CATALOG, describe_graph, load_dataset
-from hpn.datasets.catalog import default_data_root
+from hpn.datasets.catalog import default_data_root, import_dataset
 from hpn.datasets.sparse import is_sparse
+from hpn.datasets.store import open_store
 from hpn.errors import ConfigError, DataError
 
 # Actor's literature counts 33,544 edges and 931 features, but its published files hold 33,391 and 932.
@@ -30,13 +34,6 @@ def test_published_statistics(name: str, expected: tuple[int, ...], data_root: P
         assert CATALOG[name].published == expected
     else:
         assert "33,544" in describe_graph(graph)["note"]
-
-
-def test_a_users_real_file(data_root: Path) -> None:
-    graph = load_dataset(str(data_root / "debian-sections.npz"))
-    assert (graph.num_nodes, graph.num_links, graph.num_features) == (63620, 322803, 128)
-    assert graph.num_classes == 51
-    assert graph.class_names[0] == "libs"
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
@@ -69,3 +66,91 @@ def test_the_data_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert default_data_root() == tmp_path
     monkeypatch.delenv("HPN_DATA")
     assert default_data_root().parts[-2:] == ("hpn", "data")
+
+
+OPTIONS = {"num_nodes": 120, "num_links": 300, "num_classes": 4, "num_features": 3}
+
+
+def write_npz(path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        "adj_indptr": np.arange(31),
+        "adj_indices": (np.arange(30) + 1) % 30,
+        "adj_shape": np.array([30, 30]),
+        "attr_matrix": rng.normal(size=(30, 4)),
+        "labels": np.arange(30) % 3,
+    }
+    np.savez(path, **arrays)
+    return path
+
+
+def write_tables(folder: Path) -> Path:
+    folder.mkdir()
+    nodes = "".join(f"n{i},c{i % 2},{i / 7},{-i}\n" for i in range(20))
+    edges = "".join(f"n{i},n{(i * 3 + 1) % 20}\n" for i in range(20))
+    (folder / "nodes.csv").write_text("id,label,a,b\n" + nodes)
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    return folder
+
+
+@pytest.mark.parametrize("write", [write_npz, write_tables])
+def test_a_file_is_streamed_to_the_same_graph(tmp_path: Path, write: Any) -> None:
+    source = str(write(tmp_path / "g.npz"))
+    sizes, read = [], [0]
+
+    def begin(total: int) -> Any:
+        sizes.append(total)
+        return lambda count: read.append(read[-1] + count)
+
+    import_dataset(source, tmp_path / "s", begin=begin)
+    stored = load_dataset(str(tmp_path / "s"))
+    assert replace(stored).fingerprint() == stored.fingerprint() == load_dataset(source).fingerprint()
+    assert sizes == [read[-1]]
+
+
+def test_data_that_is_made_in_memory_is_written(tmp_path: Path) -> None:
+    import_dataset("synthetic", tmp_path / "s", options=OPTIONS)
+    stored = load_dataset(str(tmp_path / "s"))
+    assert replace(stored).fingerprint() == load_dataset("synthetic", **OPTIONS).fingerprint()
+    assert stored.name == "synthetic"
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "complaint"),
+    [
+        ("nothing", {}, "no data set or file"),
+        ("cora", {}, "there exists; choose another path"),
+        ("synthetic", {"numnodes": 3}, "num_nodes"),
+    ],
+)
+def test_what_cannot_be_imported_is_named(tmp_path: Path, source: str, options: dict[str, Any], complaint: str) -> None:
+    place = tmp_path / ("there" if "exists" in complaint else "s")
+    (tmp_path / "there").mkdir()
+    with pytest.raises((ConfigError, DataError), match=complaint):
+        import_dataset(source, place, options=options)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_store_can_be_written_again(tmp_path: Path) -> None:
+    import_dataset("synthetic", tmp_path / "single", options=OPTIONS)
+    import_dataset(str(tmp_path / "single"), tmp_path / "half", features="float16")
+    single, half = (open_store(tmp_path / name) for name in ("single", "half"))
+    assert (str(half.x.dtype), half.x.tolist()) == ("torch.float16", single.x.half().tolist())
+
+
+@pytest.mark.parametrize("write", [write_npz, write_tables])
+def test_options_are_those_of_the_format(tmp_path: Path, write: Any) -> None:
+    source = str(write(tmp_path / "g.npz"))
+    graph = import_dataset(source, tmp_path / "s", options={"normalize": "row"})
+    assert graph.fingerprint() == load_dataset(source, normalize="row").fingerprint()
+    with pytest.raises(ConfigError, match="did you mean 'normalize'"):
+        import_dataset(source, tmp_path / "t", options={"normalise": "row"})
+    assert not (tmp_path / "t").exists()
+
+
+def test_features_beyond_float16_are_refused(tmp_path: Path) -> None:
+    source = write_tables(tmp_path / "data")
+    (source / "nodes.csv").write_text("id,label,f\n" + "".join(f"n{i},c,3e5\n" for i in range(20)))
+    with pytest.raises(DataError, match="features are too large for float16"):
+        import_dataset(str(source), tmp_path / "s", features="float16")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

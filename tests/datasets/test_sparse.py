@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,9 +38,3 @@ def test_stacking_and_scipy_round_trip(x: Tensor) -> None:
     sparse = x.to_sparse_csr()
     assert torch.equal(stack_rows([sparse, sparse]).to_dense(), torch.cat([x, x]))
     assert torch.equal(to_csr(to_scipy(sparse)).to_dense(), x)
-
-
-def test_sparse_features_print_no_warning() -> None:
-    code = "import scipy.sparse as sp; from hpn.datasets.sparse import to_csr; to_csr(sp.eye(2))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == ""

@@ -27,7 +27,7 @@ def test_missing_files_are_fetched_and_present_ones_left(tmp_path: Path) -> None
     assert (folder / "a.txt").read_bytes() == b"mine"
 
 
-def test_offline_says_which_file_to_put_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_the_error_states_which_file_to_put_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> None:
         raise urllib.error.URLError("no network")
 
@@ -40,7 +40,7 @@ def test_offline_says_which_file_to_put_where(tmp_path: Path, monkeypatch: pytes
     assert not (tmp_path / "data").exists()
 
 
-def test_a_download_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_download_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = serve(tmp_path, b"whole")
     folder = tmp_path / "data"
     real = urllib.request.urlopen

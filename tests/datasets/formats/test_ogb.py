@@ -1,4 +1,4 @@
-"""The OGB reader on a tiny data set in OGB's own on-disk layout."""
+"""The reader of OGB on a tiny data set in OGB's own on-disk layout."""
 
 import gzip
 import shutil
@@ -147,14 +147,14 @@ def test_a_broken_archive_leaves_nothing_unpacked(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["arxiv.zip"]
 
 
-def test_offline_it_says_what_to_put_where(tmp_path, monkeypatch):
+def test_offline_the_error_states_what_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setattr(ogb, "ogb_url", lambda name: (tmp_path / "no" / "arxiv.zip").as_uri())
     message = load_error(tmp_path / "data")
     assert "cannot download" in message
     assert "put arxiv.zip" in message
 
 
-@pytest.mark.parametrize("keep", [-1, -9, -12, None], ids=["1", "9", "12", "wrong checksum"])
+@pytest.mark.parametrize("keep", [-1, -12, None], ids=["1", "12", "wrong checksum"])
 @pytest.mark.parametrize("file", RAW)
 def test_truncated_and_changed_files_are_named(tmp_path, file, keep):
     path = write(tmp_path) / f"{file}.csv.gz"
@@ -205,12 +205,9 @@ BAD = {
 
 
 @pytest.mark.parametrize(("change", "expected"), BAD.values(), ids=BAD)
-def test_bad_content_is_named(tmp_path, read, change, expected):
+def test_bad_content_is_named(tmp_path, change, expected):
     write(tmp_path, **change)
-    with pytest.raises(DataError) as error:
-        read(load_ogb, "ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
-    assert expected in str(error.value)
-    assert "\n" not in str(error.value)
+    assert expected in load_error(tmp_path)
 
 
 def test_progress_adds_up_to_what_was_announced(tmp_path):
@@ -236,19 +233,19 @@ def test_no_damage_gets_past_as_another_exception(data):
             load_ogb("ogbn-arxiv", Path(folder) / "ogbn_arxiv" / "raw")
 
 
-def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_the_package_the_error_states_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(ogb.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'hpn\[ogb\]'"):
         load_ogb("ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
 
 
-def test_nothing_is_printed_asked_or_fetched(tmp_path):
+def test_nothing_is_printed_prompted_or_fetched(tmp_path):
     write(tmp_path)
     program = f"""
 import socket, sys
 from pathlib import Path
 def refuse(*args, **kwargs):
-    raise AssertionError("the network was asked")
+    raise AssertionError("the network was used")
 socket.socket.connect = socket.getaddrinfo = refuse
 from hpn.datasets.formats.ogb import load_ogb
 load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}) / "ogbn_arxiv" / "raw")

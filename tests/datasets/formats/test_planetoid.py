@@ -53,13 +53,6 @@ def test_graphs_equal_those_of_pytorch_geometric(name: str, data_root: Path, tmp
         assert torch.equal(graph.masks.test, data.test_mask)
 
 
-def test_the_data_root_may_be_read_only(data_root: Path, tmp_path: Path) -> None:
-    shutil.copytree(data_root / "Cora" / "raw", tmp_path / "Cora" / "raw")
-    before = sorted(tmp_path.rglob("*"))
-    load_planetoid("cora", tmp_path / "Cora" / "raw")
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 def test_a_pickle_that_is_not_the_published_one_is_never_read(tmp_path: Path) -> None:
     raw = tmp_path / "Cora" / "raw"
     raw.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Graphs in CSV and Parquet tables: what is read, and what is said when it cannot be."""
+"""Graphs in CSV and Parquet tables: what is read, and the message if it cannot be read."""
 
 import csv
 import gzip
@@ -55,9 +55,9 @@ def assert_toy(graph):
     assert graph.masks is None
 
 
-def error_of(read, *args, **options):
+def error_of(path, read=None, **options):
     with pytest.raises(DataError) as error:
-        read(load_tables, *args, **options)
+        read(load_tables, path, **options) if read else load_tables(path, **options)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -68,6 +68,8 @@ def test_reads_csv(tmp_path, write_tables, read):
     assert graph.feature_names == ("f0", "f1")
     assert graph.column_kinds == {"f0": "number", "f1": "number"}
     assert_toy(graph)
+    notes = ("1 self-loop dropped", "1 duplicate edge merged", "1 edge with one direction only, used in both")
+    assert graph.notes == notes
     assert graph.fingerprint() == "2292ac5601c327bb2175afc66eea6fd2b7b9ced750416fb85d7fe0140caf8303"
 
 
@@ -82,7 +84,7 @@ def test_reads_gzip(tmp_path, write_tables, read):
     (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode()))
     assert_toy(read(load_tables, tmp_path))
     (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
-    assert "edges.csv.gz: is cut short or damaged" in error_of(read, tmp_path)
+    assert "edges.csv.gz: is cut short or damaged" in error_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["{}-{}.csv", "{}/part {}.csv"])
@@ -97,12 +99,12 @@ def test_a_table_may_be_cut_into_files(tmp_path, read, name):
         path.write_text(EDGES if number else "target,source\n")
     assert_toy(read(load_tables, tmp_path))
     path.write_text(EDGES.replace("c,c", "c,z"))
-    assert f"{path}, line 5, column 'target': 'z'" in error_of(read, tmp_path)
+    assert f"{path}, line 5, column 'target': 'z'" in error_of(tmp_path)
     nodes = tmp_path / name.format("nodes", 1)
     nodes.write_text(header + rows[2] + rows[3].replace("0,0", "0,x"))
-    assert f"{nodes}, line 3, column 'f1': 'x' is not a number" in error_of(read, tmp_path)
+    assert f"{nodes}, line 3, column 'f1': 'x' is not a number" in error_of(tmp_path)
     nodes.write_text("id,label,f0\nx,y,1\n")
-    assert f"{nodes}: lacks column 'f1', unlike" in error_of(read, tmp_path)
+    assert f"{nodes}: lacks column 'f1', unlike" in error_of(tmp_path)
 
 
 def test_reads_the_nodes_table_given_by_its_path(tmp_path, write_tables):
@@ -151,7 +153,7 @@ def test_other_words_for_the_same_columns(tmp_path, read):
     assert graph.feature_names is None
     (tmp_path / "other-nodes.csv").touch()
     expected = "more than one nodes table, my-nodes.csv and other-nodes.csv"
-    assert expected in error_of(read, tmp_path)
+    assert expected in error_of(tmp_path)
 
 
 LISTS = [[0.5, 1.0], [1.5, -2.0], [2.0, 300.0], [0.0, 0.0]]
@@ -164,8 +166,8 @@ def test_parquet_list_column(tmp_path, write_tables, kind, name):
     assert_toy(load_tables(write_tables(tmp_path, nodes, EDGES)))
 
 
-@pytest.mark.parametrize("kind", ["UTINYINT", "SMALLINT", "BIGINT", "UBIGINT", "FLOAT", "DOUBLE", "VARCHAR"])
-@pytest.mark.parametrize("edge_kind", ["INTEGER", "DOUBLE", "VARCHAR", "BLOB", "DECIMAL(18,0)"])
+@pytest.mark.parametrize("kind", ["UTINYINT", "BIGINT", "UBIGINT", "DOUBLE", "VARCHAR"])
+@pytest.mark.parametrize("edge_kind", ["INTEGER", "FLOAT", "VARCHAR", "BLOB", "DECIMAL(18,0)"])
 def test_ids_of_different_types_match(tmp_path, write_tables, kind, edge_kind):
     table = {"id": (kind, ["10", "20"]), "label": [0, 1], "f": [1, 2]}
     edges = {"u": (edge_kind, ["10", "20"]), "v": (edge_kind, ["20", "10"])}
@@ -254,7 +256,7 @@ def test_split_column(tmp_path, write_tables, read):
 
 
 @pytest.mark.parametrize("parts", [[None, None], ["", " "], [NAN, NAN]], ids=["null", "empty", "nan"])
-def test_empty_split_column_is_no_split(tmp_path, write_tables, read, parts):
+def test_an_empty_split_column_is_not_a_split(tmp_path, write_tables, read, parts):
     nodes = {"id": [1, 2], "label": ["a", "b"], "split": parts, "f": [1, 2]}
     graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
     assert graph.masks is None
@@ -293,28 +295,14 @@ def test_times(tmp_path, write_tables, read, values, expected):
         ("3", "id", "column 'id' cannot be the time: it is the id"),
     ],
 )
-def test_bad_times_are_named(tmp_path, write_tables, read, word, column, expected):
+def test_bad_times_are_named(tmp_path, write_tables, word, column, expected):
     nodes = f"id,label,f,when\na,x,1,2\nb,y,2,2\nc,x,3,{word}\n"
-    assert expected in error_of(read, write_tables(tmp_path, nodes, "source,target\na,a\n"), time=column)
-
-
-def test_normalize(tmp_path, write_tables, read):
-    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES), normalize="row")
-    assert torch.allclose(graph.x.abs().sum(dim=1), torch.tensor([1.0, 1.0, 1.0, 0.0]))
-
-
-def test_edges_are_counted(tmp_path, write_tables, read):
-    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES))
-    assert graph.notes == (
-        "1 self-loop dropped",
-        "1 duplicate edge merged",
-        "1 edge with one direction only, used in both",
-    )
+    assert expected in error_of(write_tables(tmp_path, nodes, "source,target\na,a\n"), time=column)
 
 
 def test_edges_with_unknown_ends_can_be_dropped(tmp_path, write_tables, read):
     folder = write_tables(tmp_path, NODES, EDGES + "a,z\n,b\nz,z\n")
-    assert "edges.csv, line 7, column 'target': 'z' is not the id of a node" in error_of(read, folder)
+    assert "edges.csv, line 7, column 'target': 'z' is not the id of a node" in error_of(folder)
     graph = read(load_tables, folder, unknown_edges="drop")
     assert_toy(graph)
     assert graph.notes[0] == "3 edges with an unknown end dropped"
@@ -394,8 +382,8 @@ def test_lines_may_end_in_several_ways(tmp_path, write_tables, read, first):
 
 
 @pytest.mark.parametrize(("nodes", "expected"), BAD_NODES.values(), ids=BAD_NODES)
-def test_bad_nodes_are_named(tmp_path, write_tables, read, nodes, expected):
-    assert expected in error_of(read, write_tables(tmp_path, nodes, "source,target\na,a\n"))
+def test_bad_nodes_are_named(tmp_path, write_tables, nodes, expected):
+    assert expected in error_of(write_tables(tmp_path, nodes, "source,target\na,a\n"))
 
 
 BAD_EDGES = {
@@ -415,7 +403,7 @@ BAD_EDGES = {
 
 @pytest.mark.parametrize(("edges", "expected"), BAD_EDGES.values(), ids=BAD_EDGES)
 def test_bad_edges_are_named(tmp_path, write_tables, read, edges, expected):
-    assert expected in error_of(read, write_tables(tmp_path, NODES, edges))
+    assert expected in error_of(write_tables(tmp_path, NODES, edges), read)
 
 
 @pytest.mark.parametrize(
@@ -433,16 +421,16 @@ def test_bad_edges_are_named(tmp_path, write_tables, read, edges, expected):
         ("u,v\n1,2\n2,1\n1,\n", "edges.csv, line 4, column 'v': is empty"),
     ],
 )
-def test_bad_edges_between_numbered_nodes(tmp_path, write_tables, read, edges, expected):
+def test_bad_edges_between_numbered_nodes(tmp_path, write_tables, edges, expected):
     nodes = {"id": [10**12, 1, 2, 5], "label": [0, 1, 0, 1], "f": [1, 2, 3, 4]}
-    assert expected in error_of(read, write_tables(tmp_path, nodes, edges))
+    assert expected in error_of(write_tables(tmp_path, nodes, edges))
 
 
-def test_parquet_text_that_is_not_utf8(tmp_path, write_tables, read):
+def test_parquet_text_that_is_not_utf8(tmp_path, write_tables):
     nodes = {"id": ["ZZZZZZZZ"], "label": ["x"], "f": [1]}
     path = write_tables(tmp_path, nodes, EDGES) / "nodes.parquet"
     path.write_bytes(path.read_bytes().replace(b"Z" * 8, b"\xff" * 8))
-    assert "nodes.parquet: the Parquet file is cut short or damaged" in error_of(read, tmp_path)
+    assert "nodes.parquet: the Parquet file is cut short or damaged" in error_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -458,37 +446,37 @@ def test_parquet_text_that_is_not_utf8(tmp_path, write_tables, read):
     ],
     ids=["Parquet as CSV", "CSV as Parquet", "zeros", "nothing", "cut", "start only", "footer"],
 )
-def test_files_that_are_not_what_they_are_called(tmp_path, write_tables, read, name, change, expected):
+def test_files_that_are_not_what_they_are_called(tmp_path, write_tables, name, change, expected):
     path = write_tables(tmp_path, NODE_COLUMNS, EDGES) / "nodes.parquet"
     content = path.read_bytes()
     path.unlink()
     (tmp_path / name).write_bytes(change(content))
-    assert expected in error_of(read, tmp_path)
+    assert expected in error_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["nodes", "edges"])
-def test_damaged_pages_are_named(tmp_path, write_tables, read, name):
-    ids = list(range(9999))
+def test_damaged_pages_are_named(tmp_path, write_tables, name):
+    ids = list(range(2999))
     nodes = {"id": ids, "label": [i % 3 for i in ids], "f": [i / 7 for i in ids]}
     path = write_tables(tmp_path, nodes, {"u": ids, "v": ids}) / f"{name}.parquet"
     content = path.read_bytes()
-    path.write_bytes(content[:4] + bytes(1996) + content[2000:])
-    assert f"{name}.parquet: the Parquet file is cut short or damaged" in error_of(read, tmp_path)
+    path.write_bytes(content[:4] + bytes(996) + content[1000:])
+    assert f"{name}.parquet: the Parquet file is cut short or damaged" in error_of(tmp_path)
 
 
-def test_missing_tables_are_named(tmp_path, write_tables, read):
-    assert "no such file or folder" in error_of(read, tmp_path / "absent")
-    assert "has no nodes table" in error_of(read, tmp_path)
+def test_missing_tables_are_named(tmp_path, write_tables):
+    assert "no such file or folder" in error_of(tmp_path / "absent")
+    assert "has no nodes table" in error_of(tmp_path)
     write_tables(tmp_path, NODES)
     expected = "nodes.csv: the edges table is missing; put edges.csv beside it"
-    assert expected in error_of(read, tmp_path)
-    assert expected in error_of(read, tmp_path / "nodes.csv")
+    assert expected in error_of(tmp_path)
+    assert expected in error_of(tmp_path / "nodes.csv")
     write_tables(tmp_path, NODE_COLUMNS, EDGES)
-    assert "holds more than one nodes table, nodes.csv and nodes.parquet" in error_of(read, tmp_path)
-    assert "edges.csv: expected the nodes table" in error_of(read, tmp_path / "edges.csv")
+    assert "holds more than one nodes table, nodes.csv and nodes.parquet" in error_of(tmp_path)
+    assert "edges.csv: expected the nodes table" in error_of(tmp_path / "edges.csv")
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "nodes-1.csv").write_text(NODES)
-    assert "parts: the edges table is missing" in error_of(read, tmp_path / "parts")
+    assert "parts: the edges table is missing" in error_of(tmp_path / "parts")
 
 
 def test_very_wide_and_very_long_lines(tmp_path, write_tables):
@@ -513,19 +501,18 @@ def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
 
 
 def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
-    for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", 50)):
+    for name, value in (("_BLOCK_ROWS", 1 << 16), ("MEMORY", 20)):
         monkeypatch.setattr(files_module if name == "MEMORY" else features_module, name, value)
     monkeypatch.setattr(files_module, "_LINKS_AT_ONCE", 1 << 22)
-    monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 1 << 19)
-    query = "SELECT i AS id, i % 3 AS label, [i % 7 FOR x IN range(200)] AS x FROM range(200000) t(i)"
+    monkeypatch.setattr(edges_module, "SORTED_AT_ONCE", 1 << 17)
+    query = "SELECT i AS id, i % 3 AS label, [i % 7 FOR x IN range(200)] AS x FROM range(50000) t(i)"
     duckdb.connect().execute(f"COPY ({query}) TO '{tmp_path}/nodes.parquet'")
-    query = "SELECT i % 200000 AS u, i * 7919 % 200000 AS v FROM range(1000000) t(i)"
+    query = "SELECT i % 50000 AS u, i * 7919 % 50000 AS v FROM range(300000) t(i)"
     duckdb.connect().execute(f"COPY ({query}) TO '{tmp_path}/edges.parquet'")
     graph = load_tables(tmp_path)
-    assert torch.equal(graph.x, (torch.arange(200_000) % 7)[:, None].expand(-1, 200).float())
-    assert graph.num_links == 1_000_000
-    _, target = graph.neighbors(torch.tensor([3]))
-    assert 3 * 7919 % 200_000 in target.tolist()
+    assert torch.equal(graph.x, (torch.arange(50_000) % 7)[:, None].expand(-1, 200).float())
+    assert graph.num_links == 300_000
+    assert 3 * 7919 % 50_000 in graph.indices[graph.indptr[3] : graph.indptr[4]]
 
 
 def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tables):
@@ -535,7 +522,7 @@ def test_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch, write_tab
         load_tables(folder)
 
 
-def test_an_interrupt_is_one(tmp_path, write_tables, monkeypatch):
+def test_an_interrupt_is_not_an_error(tmp_path, write_tables, monkeypatch):
     def interrupt(table, query, values=None):
         raise RuntimeError("Query interrupted")
 
