@@ -64,9 +64,8 @@ class Chart(SphinxDirective):
 
 def make_interactive(app: Sphinx, doctree: nodes.document) -> None:
     """Wrap images that there is a chart for."""
-    folder = Path(app.srcdir, app.env.doc2path(app.env.docname)).parent
     for image in list(doctree.findall(nodes.image)):
-        picture = Path(folder, image["uri"]).resolve()
+        picture = Path(app.srcdir, image["uri"])  # by now relative to the folder of all pages
         app.env.note_dependency(str(picture.with_suffix(".vl.json")))
         if spec := specification(picture):
             wrapped = chart(spec=spec, name=Path(image["uri"]).stem)

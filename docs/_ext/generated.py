@@ -259,7 +259,8 @@ def layer_box(name: str) -> str:
 
 def api(module: str, *names: str) -> str:
     """The names of a module, all public ones if none are given, each by its docstring."""
-    return "\n\n".join(documented(module, name) for name in names or public_names(module))
+    head = [] if names else [f"```{{eval-rst}}\n.. py:module:: {module}\n```"]
+    return "\n\n".join([*head, *(documented(module, name) for name in names or public_names(module))])
 
 
 def public_names(module: str) -> list[str]:
@@ -271,7 +272,7 @@ def public_names(module: str) -> list[str]:
     own = [name for name, one in vars(found).items() if is_own(one, module) or (name.isupper() and name[0] != "_")]
     exported = [name for name in getattr(found, "__all__", own) if not name.startswith("_")]
     if module == "hpn":
-        exported = [name for name in exported if package_of(name) not in PACKAGES]
+        exported = [name for name in exported if name in hpn._HOMES and package_of(name) not in PACKAGES]
     if not exported:
         raise ExtensionError(f"{module} exports nothing that the reference could show")
     objects = {name: getattr(found, name) for name in exported}
@@ -330,7 +331,11 @@ def exports() -> str:
         if name.startswith("__"):
             continue
         found = getattr(hpn, name)
-        about = first_line(found) if callable(found) else markdown(attribute_doc(hpn._HOMES[name], name))
+        about = (
+            first_line(found)
+            if callable(found) or inspect.ismodule(found)
+            else markdown(attribute_doc(hpn._HOMES[name], name))
+        )
         rows.append([f"{{py:obj}}`hpn.{name}`", about])
     return table(["name", "what it is"], rows)
 

@@ -128,6 +128,7 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.filterwarnings("ignore:A worker stopped")  # joblib replaces it; a busy machine suffices
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW), id=name_of(page)) for page in RUN]
 )
