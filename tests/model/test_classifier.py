@@ -24,12 +24,8 @@ from torch_geometric.data import Data
 import hpn
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError, DataError, HPNError, NotFittedError
-from hpn.learners.hpn.evidence import BANKS, Plane
-from hpn.learners.hpn.explain import SLOTS
 from hpn.model.classifier import HPNClassifier
-from hpn.model.inputs import read_graph
 from hpn.model.node_classifier import NodeClassifier
-from hpn.streams.views import hash_ids
 
 EVERY = np.arange(300)
 NAMES = np.array(["fig", "apple", "kiwi", "date", "plum", "lime"])
@@ -320,20 +316,6 @@ def test_masks_choose_training_and_query_nodes(method: str, split: Data) -> None
     assert len(model.explain(split)) == len(model.transform(split)) == 100
 
 
-def test_nodes_are_held_out_unless_there_are_validation_nodes(split: Data, plain: HPNClassifier) -> None:
-    """Remembered are hashes of ids, classes, and whether a node was learned as well."""
-    with_validation = make().fit(split).network_.memory.kept
-    assert with_validation.remembered[:, 0].tolist() == sorted(hash_ids(EVERY[150:200]))
-    assert set(with_validation.remembered[:, 2]) == {0}
-    assert with_validation.held_out[0].counts == {}
-    without = plain.network_.memory.kept
-    assert set(without.remembered[:, 2]) == {1}
-    assert set(without.remembered[:, 0]) < set(hash_ids(EVERY[:200]))
-    assert 200 / 8 < len(without.remembered) == sum(without.held_out[0].counts.values()) < 200 / 3
-    again = make().fit(split, EVERY[:100]).network_.memory.kept
-    assert set(again.remembered[:, 0]) == set(without.remembered[:, 0]) & set(hash_ids(EVERY[:100]))
-
-
 def test_masks_are_not_used_when_nodes_are_given(split: Data, plain: HPNClassifier) -> None:
     given = make().fit(split, EVERY[:200], split.y[:200])
     assert saved(given) == saved(plain)
@@ -440,24 +422,6 @@ def test_a_task_may_come_one_class_at_a_time(graph: Graph) -> None:
     nodes = nodes_of(graph, *range(6), test=True)
     assert model.score(graph, nodes, y[nodes], "all") > 0.9
     assert model.is_certified("all")
-
-
-def test_a_task_of_one_class(graph: Graph) -> None:
-    model = learn(graph, 2, task="only")
-    assert (model.predict_proba(graph, EVERY, "only") == np.ones((300, 1))).all()
-    assert set(model.predict(graph, EVERY, "only")) == {2}
-    assert set(model.predict(graph, EVERY)) == {2}
-    assert model.is_certified("only")
-    learn(graph, 3, model=model)
-    assert set(model.predict(graph, EVERY, "only")) == {2}
-
-
-def test_a_certificate_is_about_the_very_numbers(graph: Graph, tasks: HPNClassifier) -> None:
-    own, pooled = copy.deepcopy(tasks), copy.deepcopy(tasks)
-    own.network_.tasks["own"].extractor.weight[0, 0] += 1e-6  # type: ignore[union-attr]
-    pooled.network_.tasks["pooled"].extractor.weights[0] += 1e-12  # type: ignore[union-attr]
-    assert [own.is_certified(task) for task in TASKS] == [False, True, True]
-    assert [pooled.is_certified(task) for task in TASKS] == [True, False, True]
 
 
 def test_tasks_have_names(graph: Graph, tasks: HPNClassifier) -> None:
@@ -828,7 +792,7 @@ def test_predicting_changes_nothing(graph: Graph, tasks: HPNClassifier) -> None:
     assert saved(learn(graph, 0, 5, model=model, task="own")) == saved(undisturbed)
 
 
-def test_nodes_may_be_queried_about_together_or_alone(graph: Graph, tasks: HPNClassifier) -> None:
+def test_nodes_may_be_predicted_together_or_alone(graph: Graph, tasks: HPNClassifier) -> None:
     for task in (None, *TASKS):
         together = tasks.predict_proba(graph, EVERY, task)
         apart = np.concatenate([tasks.predict_proba(graph, [node], task) for node in EVERY[:60]])
@@ -963,49 +927,6 @@ def test_explanations_agree_with_predictions(task: Any, graph: Graph, tasks: HPN
             assert row[classes.index(part.runner_up)] == pytest.approx(part.runner_up_probability, abs=1e-12)
 
 
-@pytest.mark.parametrize("task", [None, "pooled"])
-def test_evidence_by_slot_adds_up(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
-    view = read_graph(graph)
-    weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
-    found = tasks.explain(graph, EVERY[::5], task)
-    assert weight > 0.5
-    for part in found:
-        assert [slot.slot for slot in part.slots] == list(SLOTS)
-        assert {bank.bank for bank in part.banks} <= set(BANKS)
-        assert sum(bank.weight for bank in part.banks) == pytest.approx(1)
-        shares = [bank.weight for bank in part.banks]
-        assert shares == sorted(shares, reverse=True)
-    by_slot = np.array([sum(slot.predicted for slot in part.slots) for part in found])
-    by_bank = np.array([weight * sum(bank.weight * bank.evidence for bank in part.banks) for part in found])
-    assert np.abs(by_bank).max() > 1
-    assert np.allclose(by_slot, by_bank, atol=0.15), "all but the rounding of the random layer"
-
-
-def test_prototypes_are_what_evidence_is_matched_to(graph: Graph, tasks: HPNClassifier) -> None:
-    atomic, node, top = Plane(0.003), Plane(0.01), Plane(0.1)
-    view = read_graph(graph)
-    for task in (None, "own", "pooled"):
-        weight = tasks.network_.find_evidence(view, EVERY, task).weights.sum()
-        table = tasks.predict_proba(graph, EVERY, task)
-        for part, row in zip(tasks.explain(graph, EVERY[:50], task), table, strict=False):
-            matched = {}
-            for which in ("prototype", "runner_up_prototype"):
-                positions = np.array([getattr(bank, which) for bank in part.banks])
-                matched[which] = sum(
-                    bank.weight * value for bank, value in zip(part.banks, atomic.evidence(positions), strict=True)
-                )
-            for bank in part.banks:
-                assert bank.prototype == atomic.match(np.array(bank.evidence))
-            assert part.node_prototype == node.match(np.array(matched["prototype"]))
-            assert part.class_prototype == top.match(node.evidence(np.array(part.node_prototype)))
-            sign = int(np.sign(part.class_prototype))
-            assert part.membership == {1: "member", 0: "borderline", -1: "not a member"}[sign]
-            gap = weight * (matched["prototype"] - matched["runner_up_prototype"])
-            classes = named(tasks, task)
-            first, second = (row[classes.index(label)] for label in (part.predicted, part.runner_up))
-            assert np.log(first / second) == pytest.approx(gap, abs=1e-9), "matched evidence is all there is"
-
-
 def test_the_extractor_of_a_task_names_its_input(graph: Graph, tasks: HPNClassifier) -> None:
     for part in tasks.explain(graph, nodes_of(graph, 0, 1), "own"):
         (slot,), (bank,) = part.slots, part.banks
@@ -1015,102 +936,16 @@ def test_the_extractor_of_a_task_names_its_input(graph: Graph, tasks: HPNClassif
         assert slot.predicted == pytest.approx(-slot.runner_up)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_explanations_show_where_evidence_comes_from(wide: bool) -> None:
-    """Classes show in the neighbours of a node, or in the node itself."""
-    rng = np.random.default_rng(0)
-    num_nodes, num_features = 120, 2200 if wide else 20
-    y = rng.integers(0, 2, num_nodes)
-    informative = np.zeros((num_nodes, num_features), np.float32)
-    informative[np.arange(num_nodes), 2 * rng.integers(0, 5, num_nodes) + y] = 1
-    noise = np.zeros((num_nodes, num_features), np.float32)
-    noise[np.arange(num_nodes), rng.integers(10, 20, num_nodes)] = 1
-    links = np.stack([np.arange(num_nodes), num_nodes + np.arange(num_nodes)])
-    for own, others, slots in (
-        (informative, noise, {"its own features"}),
-        (noise, informative, set(SLOTS) - {"its own features"}),
-    ):
-        x = np.concatenate([own, others])
-        data = SimpleNamespace(x=sp.csr_array(x) if wide else x, edge_index=links)
-        model = make(width=300).fit(data, np.arange(80), y[:80])
-        queried = np.arange(80, 120)
-        assert model.score(data, queried, y[80:]) > 0.9
-        found = model.explain(data, queried)
-        loudest = [max(part.slots, key=lambda slot: slot.predicted) for part in found]
-        assert np.mean([slot.slot in slots for slot in loudest]) > 0.8
-        assert [slot.speaks_for for slot in loudest] == [part.predicted for part in found]
-
-
-def test_an_explanation_can_be_read(graph: Graph) -> None:
-    nodes, y = nodes_of(graph, *range(6)), graph.y.numpy()
-    model = make().fit(graph, nodes, NAMES[y[nodes]])
-    number, name = r"[+-]\d+\.\d\d", f"({'|'.join(NAMES)})"
-    for part in model.explain(graph, EVERY[200:220]):
-        first, *lines, last = str(part).splitlines()
-        answer = rf"node {part.node}: {name} \(\d+%\), (member|borderline|not a member)"
-        assert re.fullmatch(rf"{answer}; next {name} \(\d+%\)", first)
-        assert f"{part.predicted} ({part.probability:.0%})" in first
-        for line, slot in zip(lines, SLOTS, strict=False):
-            speaks = rf"  {slot} +(are neutral|speak for {name})"
-            assert re.fullmatch(rf"{speaks}: {number} for {part.predicted}, {number} for {part.runner_up}", line)
-        assert lines[len(SLOTS)].startswith("  neighbours that matter most, for ")
-        assert lines[len(SLOTS) + 1].startswith("  its features that matter most, for ")
-        banks = lines[len(SLOTS) + 2 :]
-        assert len(banks) == len(part.banks)
-        for line, bank in zip(banks, part.banks, strict=True):
-            assert re.fullmatch(rf"  atomic prototype [+-]\d+ \(next: [+-]\d+\): {bank.bank}, weight \d+%", line)
-        assert re.fullmatch(r"  node-level prototype [+-]\d+, class-level [+-]\d+", last)
-
-
-def test_a_single_class_is_explained_without_a_runner_up(graph: Graph) -> None:
-    (part,) = learn(graph, 2).explain(graph, [3])
-    assert (part.predicted, part.probability, part.runner_up) == (2, 1, None)
-    assert str(part).startswith("node 3: 2 (100%), ")
-    assert "next" not in str(part)
-
-
 def test_explanations_break_ties_as_predictions_do() -> None:
     data = SimpleNamespace(x=np.ones((40, 4)), y=np.arange(40) % 4)
     model = make().fit(data)
     assert [part.predicted for part in model.explain(data)] == model.predict(data).tolist()
 
 
-@pytest.mark.parametrize("task", [None, *TASKS])
-def test_a_representation_is_made_of_prototypes(task: Any, graph: Graph, tasks: HPNClassifier) -> None:
-    num_classes = len(named(tasks, task))
-    num_banks = len(BANKS) if task in (None, "pooled") else 1
-    found = tasks.transform(graph, EVERY, task)
-    assert found.shape == (300, (num_banks + 2) * num_classes)
-    assert np.abs(found).max() <= 1
-    for plane, part in (
-        (Plane(0.003), found[:, : num_banks * num_classes]),
-        (Plane(0.01), found[:, num_banks * num_classes : -num_classes]),
-        (Plane(0.1), found[:, -num_classes:]),
-    ):
-        lattice = np.sin(plane.angle(np.arange(-plane.size, plane.size + 1)))
-        assert np.abs(part[..., None] - lattice).min(axis=-1).max() < 1e-12
-    if num_classes > 1:
-        assert len(np.unique(found, axis=0)) > 20
-
-
 def test_a_representation_has_classes_in_their_order(graph: Graph, plain: HPNClassifier) -> None:
     node_level = plain.transform(graph, EVERY).reshape(300, -1, 6)[:, -2]
     predicted = plain.predict(graph, EVERY)
     assert (node_level[EVERY, predicted] == node_level.max(axis=1)).all()
-
-
-@pytest.mark.parametrize("threshold", [1e-5, 0.1, 1])
-def test_there_are_never_more_prototypes_than_the_bound(threshold: float, graph: Graph) -> None:
-    model = make(threshold=threshold)
-    for task, classes in ((None, (0, 1, 2)), ("own", (3, 4)), ("pooled", (5,)), ("pooled", (0, 1))):
-        learn(graph, *classes, model=model, task=task)
-        counts, bounds = model.prototype_counts_, model.prototype_bounds_
-        assert list(counts) == list(bounds) == ["atomic", "node", "class"]
-        for level, count in counts.items():
-            assert 0 < count <= bounds[level]
-    assert bounds["atomic"] == int(2 * np.pi / np.arccos(1 - threshold) + 1e-9)
-    used = {bank.prototype for part in model.explain(graph, EVERY[::60]) for bank in part.banks}
-    assert len(used) <= bounds["atomic"]
 
 
 # ---------------------------------------------------------------------- how well it learns

@@ -296,34 +296,6 @@ def test_unlearning_everything_and_learning_again(draw: st.DataObject, problem: 
     check_same(learn(problem, [problem.held_out], model=model), learn(problem, [problem.held_out]), problem.data)
 
 
-@pytest.mark.parametrize("pause", ["predict", "pickle", "save"])
-@pytest.mark.parametrize("change", ["merge", "merge into", "unlearn", "forget", "forget_class"])
-def test_pauses_before_a_change_do_not_matter(change: str, pause: str) -> None:
-    """Not in the graph, and not in others, where no remembered node is."""
-    problem = make_problem("dense", num_nodes=60, num_classes=3)
-    first, second = np.array_split(problem.learned, 2)
-    models = []
-    for pauses in (True, False):
-        model, other = learn(problem, [first, second]), learn(problem, [problem.held_out])
-        if pauses and pause == "predict":
-            model.predict(problem.elsewhere)
-        elif pauses:
-            model = reload(model) if pause == "save" else pickle.loads(pickle.dumps(model))
-        if change == "unlearn":
-            model.unlearn(problem.data, second, problem.y[second])
-        elif change == "forget":
-            model.forget(problem.data, second)
-        elif change == "forget_class":
-            model.forget_class(problem.y[0].item())
-        else:
-            model = model.merge(other) if change == "merge" else other.merge(model)
-        models.append(model)
-    check_same(*models, problem.data, problem.elsewhere)
-    assert saved(models[0]) == saved(models[1])
-    if change in ("unlearn", "forget"):
-        check_same(models[0], learn(problem, [first]), problem.data, problem.elsewhere)
-
-
 @pytest.mark.parametrize("where", ["data", "elsewhere"])
 def test_unlearning_nodes_that_weight_evidence(where: str) -> None:
     problem = make_problem("dense", num_nodes=60, num_classes=3)

@@ -1,4 +1,4 @@
-"""``hpn recipes``, ``hpn report``, ``hpn methods`` and ``hpn datasets``: what is available."""
+"""``hpn import``, ``datasets``, ``recipes``, ``methods`` and ``report``: data sets, settings and results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpn.cli.app import app
-from hpn.cli.options import DataRoot, DataSettings, OutputOptions, read_settings, with_options
+from hpn.cli.options import DataRoot, Dataset, DataSettings, OutputOptions, read_settings, with_options
+from hpn.cli.session import Session, TextColumns, count, describe_sizes
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +18,41 @@ if TYPE_CHECKING:
 
 datasets_app = typer.Typer(help="Data sets: which are available, which are on disk.")
 app.add_typer(datasets_app, name="datasets")
+
+
+@app.command("import")
+@with_options
+def import_(
+    source: Dataset,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder to create.")],
+    *,
+    features: Annotated[
+        str, typer.Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
+    ] = "float32",
+    text: TextColumns = None,
+    set_: DataSettings = None,
+    session: Session,
+) -> None:
+    """Write a data set as a store: flat arrays that commands map into memory instead of reading them.
+
+    Tables are streamed, so that they may be larger than memory. Every command that takes a data set takes a store.
+    """
+    from hpn.datasets.catalog import describe_graph, import_dataset
+    from hpn.datasets.store import FEATURE_TYPES
+
+    if features not in FEATURE_TYPES:
+        raise ConfigError(f"--features {features}: expected {' or '.join(FEATURE_TYPES)}")
+    options = {**read_settings(set_, "data."), **session.reading(text=",".join(text or []))}
+    with session.watching() as watcher:
+        graph = import_dataset(
+            source, store, features=features, begin=watcher.reading, data_root=session.data_root, options=options
+        )
+    lines = [
+        f"{graph.name}: {describe_sizes(graph)}, {count(graph.num_classes, 'class')}",
+        *(f"- {note}" for note in graph.notes),
+        f"store: {store}",
+    ]
+    session.report({**describe_graph(graph), "notes": list(graph.notes), "store": str(store)}, lines)
 
 
 @app.command()
@@ -68,8 +104,6 @@ def report(
 
 
 def _report_model(model: Path, graph: str, drawing: Any, out: Path, data_root: Path | None) -> Path:
-    from hpn.cli.session import Session
-
     session = Session(data_root=data_root)
     learned, loaded = session.open_both(model, graph)
     with session.working(f"explaining the nodes of {graph}"):
