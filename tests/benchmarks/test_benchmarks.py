@@ -16,7 +16,7 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "least", "most", "asked", "verdict"),
+    ("value", "least", "most", "target", "verdict"),
     [
         (3.99, 4, None, "at least 4", "not met"),
         (4.0, 4, None, "at least 4", "met"),
@@ -26,10 +26,10 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
         (7.0, None, None, "", ""),
     ],
 )
-def test_a_row_is_met_or_not(value: float, least: float | None, most: float | None, asked: str, verdict: str) -> None:
+def test_a_row_is_met_or_not(value: float, least: float | None, most: float | None, target: str, verdict: str) -> None:
     from benchmarks.rows import Row
 
-    assert Row("x", value, least=least, most=most).cells[2:] == (asked, verdict)
+    assert Row("x", value, least=least, most=most).cells[2:] == (target, verdict)
 
 
 def test_every_figure_has_a_function_and_a_note() -> None:

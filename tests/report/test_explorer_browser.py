@@ -30,7 +30,7 @@ def file(explored: Exploration, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 class Opened:
-    """A page, and everything that it complained about or asked the network for."""
+    """A page, and everything that it logged or requested from the network."""
 
     def __init__(self, browser: Any, file: Path, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pytest
 
 from hpn.metrics import METRICS, Measured, summarize
@@ -169,6 +172,41 @@ def plotted_rows(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
 
     walk(chart_spec(chart))
     return found
+
+
+def write_graph_file(path: Path, num_nodes: int, num_classes: int, noise: float) -> Path:
+    """A ring of nodes, each next to nodes of its own class, as an ``.npz`` file."""
+    labels = np.arange(num_nodes) % num_classes
+    features = np.eye(num_classes)[labels]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(
+        path,
+        adj_indptr=np.arange(num_nodes + 1),
+        adj_indices=(np.arange(num_nodes) + num_classes) % num_nodes,
+        adj_shape=np.array([num_nodes, num_nodes]),
+        attr_matrix=features + noise * np.random.default_rng(0).normal(size=features.shape),
+        labels=labels,
+    )
+    return path
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """The JSON files of a folder without times, which no two runs share."""
+    found = {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    for content in found.values():
+        for case in (case for section in content["sections"] for case in section["cases"]):
+            del case["seconds"]
+    return found
+
+
+@pytest.fixture
+def write_graph() -> Callable[..., Path]:
+    return lambda path, num_nodes=80, num_classes=4, noise=0.3: write_graph_file(path, num_nodes, num_classes, noise)
+
+
+@pytest.fixture
+def results_of() -> Callable[[Path], dict[str, Any]]:
+    return read_results
 
 
 @pytest.fixture(params=list(EXPERIMENTS))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import hpn
@@ -27,7 +26,7 @@ SHORT = {"epochs": 1, "warmup_epochs": 0, "late_epoch": 1, "num_extractors": 2}
 
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every experiment without the preset ``best``, cut to an epoch, and no rival with a network."""
+    """Every experiment without the preset ``best``, cut to one epoch, and no baseline with a network."""
     whole = Experiment.cases
 
     def short(experiment: Experiment, graph: hpn.Graph) -> list[Case]:
@@ -41,23 +40,8 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def graph_file(tmp_path: Path) -> Path:
+def graph_file(tmp_path: Path, write_graph: Any) -> Path:
     return write_graph(tmp_path / "elsewhere" / "my graph.npz")
-
-
-def write_graph(path: Path, num_nodes: int = 80) -> Path:
-    rng = np.random.default_rng(0)
-    labels = np.arange(num_nodes) % 4
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        path,
-        adj_indptr=np.arange(num_nodes + 1),
-        adj_indices=(np.arange(num_nodes) + 4) % num_nodes,
-        adj_shape=np.array([num_nodes, num_nodes]),
-        attr_matrix=np.eye(4)[labels] + 0.3 * rng.normal(size=(num_nodes, 4)),
-        labels=labels,
-    )
-    return path
 
 
 @pytest.fixture
@@ -142,7 +126,9 @@ class Stop(Watcher):
             raise KeyboardInterrupt
 
 
-def test_interrupted_it_resumes_and_ends_with_the_same_pages(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+def test_interrupted_it_resumes_and_ends_with_the_same_pages(
+    tmp_path: Path, graph_file: Path, ran: list[str], results_of: Any
+) -> None:
     quick(tmp_path / "once", LEVELS, graph_file)
     ran.clear()
     with pytest.raises(KeyboardInterrupt):
@@ -150,21 +136,10 @@ def test_interrupted_it_resumes_and_ends_with_the_same_pages(tmp_path: Path, gra
     assert not (tmp_path / "twice" / "out" / "README.md").exists()
     quick(tmp_path / "twice", LEVELS, graph_file)
     assert len(ran) == len(set(ran)) == 3, "no job twice"
-    once, twice = (
-        _without_seconds(json.loads((tmp_path / name / "out" / f"{LEVELS}.json").read_text()))
-        for name in ("once", "twice")
-    )
-    assert once == twice
+    assert results_of(tmp_path / "once" / "out") == results_of(tmp_path / "twice" / "out")
 
 
-def _without_seconds(content: dict[str, Any]) -> dict[str, Any]:
-    for section in content["sections"]:
-        for case in section["cases"]:
-            del case["seconds"]
-    return content
-
-
-def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path) -> None:
+def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path, write_graph: Any) -> None:
     other = write_graph(tmp_path / "other.npz", num_nodes=60)
     quick(tmp_path, LEVELS, graph_file)
     done = quick(tmp_path, LEVELS, other)
@@ -181,7 +156,9 @@ def _section(tmp_path: Path, name: str, number: int = 0) -> dict[str, Any]:
     return found
 
 
-def test_only_some_rows_are_run_and_replaced(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
+def test_only_some_rows_are_run_and_replaced(
+    tmp_path: Path, graph_file: Path, write_graph: Any, ran: list[str]
+) -> None:
     other = write_graph(tmp_path / "other.npz", num_nodes=60)
     quick(tmp_path, ["comparison", VIEWS], graph_file, other, seeds=2)
     before = _section(tmp_path, "comparison")
@@ -256,6 +233,7 @@ def test_rows_that_do_not_fit_the_page_are_not_run(
     tmp_path: Path,
     graph_file: Path,
     ran: list[str],
+    write_graph: Any,
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, Any],
     said: str,

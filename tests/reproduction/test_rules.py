@@ -18,7 +18,7 @@ from hpn.reproduction.verdicts import ClaimResult, read_claims, weigh_claims
 Json = dict[str, Any]
 HOLDS, FAILS, OPEN, NONE = "holds", "does not hold", "not tested here", None  # NONE: there is no finding
 SEEDS = (-0.1, 0.0, 0.1)
-RIVALS = ("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp")
+BASELINES = ("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp")
 BACKBONES = ("gcn", "gat", "gin")
 LEVELS = {"A": 89.0, "AN": 91.0, "ANC": 93.0}
 LOSSES = {"cls": 92.0, "cls+div": 92.5, "cls+dis": 92.6, "cls+div+dis": 93.5}
@@ -64,7 +64,7 @@ def ablation(part: str, scores: dict[str, float], preset: str = "paper", **more:
 
 
 def stream(ars: Sequence[float], shifts: Sequence[float] = SEEDS) -> list[list[list[float]]]:
-    """Matrices with the given ARS (per cent) after each task from the second on."""
+    """Matrices with the given ARS (percent) after each task from the second on."""
     return [[[(ars[i - 1] + shift) / 2] * i + [50.0] for i in range(len(ars) + 1)] for shift in shifts]
 
 
@@ -81,8 +81,8 @@ NOISY = [*FALLING[:2], RISING[0]]  # falls, and ends above FALLING, but not clea
 STREAMS = dynamics(FLAT, FALLING, STEEP)
 
 
-def comparison(hpn: float = 93.0, rival: float = 80.0, joint: float = 94.0) -> list[Json]:
-    methods = {**dict.fromkeys(RIVALS, rival), "joint": joint}
+def comparison(hpn: float = 93.0, baseline: float = 80.0, joint: float = 94.0) -> list[Json]:
+    methods = {**dict.fromkeys(BASELINES, baseline), "joint": joint}
     cases = [case(learner(name, backbone), am) for name, am in methods.items() for backbone in BACKBONES]
     return [*cases, case(learner("probe"), 99.0), case(learner("hpn", preset="paper"), hpn)]
 
@@ -112,10 +112,10 @@ def grown(preset: str = "paper", parameters: float = 2000, **most: int) -> Json:
 
 
 def keepers(num_heavier: int, hpn: float = 4908) -> list[Json]:
-    names = [learner(method, backbone) for method in RIVALS for backbone in BACKBONES]
+    names = [learner(method, backbone) for method in BASELINES for backbone in BACKBONES]
     stored = [5000] * num_heavier + [2000] * (len(names) - num_heavier)
-    rivals = [case(name, stored=stored[i], parameters=700 + i) for i, name in enumerate(names)]
-    return [*rivals, case(learner("hpn", preset="paper"), stored=hpn, parameters=hpn)]
+    baselines = [case(name, stored=stored[i], parameters=700 + i) for i, name in enumerate(names)]
+    return [*baselines, case(learner("hpn", preset="paper"), stored=hpn, parameters=hpn)]
 
 
 def separated(neighbors: float = 90.0, width: float | None = 0.5, after: Sequence[int] = (0, 1, 2)) -> Json:
@@ -150,7 +150,7 @@ def stream_rows(*needed: int) -> list[tuple[Any, ...]]:
 
 
 GRID = grid(lambda n, d: 70 + n + 0.1 * d)
-# By claim: results, what is found, and what is told of them. The first of each agrees with the paper.
+# By claim: results, what is found, and the texts about them. The first of each agrees with the paper.
 ROWS: dict[str, list[tuple[Any, ...]]] = {
     "HPN beats every baseline": [
         (section(comparison()), HOLDS, "hpn 93.0 ± 0.1", "at or above hpn: none."),

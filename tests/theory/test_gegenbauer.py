@@ -76,7 +76,7 @@ def test_sums_of_cosines_have_no_negative_weights_and_sum_to_one(dim: int, degre
 
 @pytest.mark.parametrize(("dim", "degree"), [(3, 40), (8, 30), (24, 30), (64, 24), (1024, 24), (10**5, 24)])
 def test_rounding_leaves_sums_of_cosines_as_exact_as_their_use_expects(dim: int, degree: int) -> None:
-    """Certificates of linear programming leave room for 16 units of rounding a degree, cosines included."""
+    """Certificates of linear programming leave room for 16 units of rounding per degree, cosines included."""
     rounded = [[Fraction(entry) for entry in row] for row in to_cosines(dim, degree).tolist()]
     exact = pochhammer_table(dim, degree)
     errors = [

@@ -78,7 +78,7 @@ def test_each_degree_has_its_cosines(dim: int) -> None:
 
 @pytest.mark.parametrize("cosine", [0.03, 1 / 3, 0.5, 0.8, 0.95, 0.99])
 @pytest.mark.parametrize("dim", [3, 4, 8, 24])
-def test_the_bound_is_the_formula_in_exact_arithmetic_and_a_trifle(dim: int, cosine: float) -> None:
+def test_the_bound_is_the_formula_in_exact_arithmetic_with_a_margin(dim: int, cosine: float) -> None:
     degree = levenshtein_degree(dim, cosine)
     assert degree is not None
     ratio = bound_at(dim, cosine) / exact_bound(dim, Fraction(cosine), degree)
@@ -125,7 +125,7 @@ def test_huge_dimensions_are_beyond_floating_point_but_not_beyond_the_bound(cosi
     bound = levenshtein_bound(1024, cosine)
     assert isinstance(bound, Fraction)
     assert bound >= 2 * 1024
-    # Beyond 10^308, a number is not to be had as a float.
+    # Numbers beyond 10^308 have no float.
     assert (bound > Fraction(10) ** 308) == (cosine > 0.7)
 
 

@@ -23,7 +23,7 @@ NAME = "comparison"
 PARAMETERS_REMARK = (
     "The paper’s amounts are those of its table of final parameters on OGB-Products, printed next to ours for "
     "orientation. That table is not consistent with the paper’s text: 2,336 for GCN is 100·16 + 16·46, a "
-    "46-way head without biases, where the text says a shared two-way head; EWC is 20 times that, TWP 4 "
+    "46-way head without biases, where the text states a shared two-way head; EWC is 20 times that, TWP 4 "
     "times, LwF twice, MAS once. Ours, “stored”, counts every number kept between tasks (weights, "
     "importances, old copies, buffers, prototypes; for joint training all the data seen), by one rule for "
     "all methods."

@@ -48,7 +48,6 @@ Scope = Literal["group", "run", "study"]
 class ReportFigure:
     """An entry of ``FIGURES``: charts of comparable runs (``group``), of one run (``run``) or of sweeps (``study``)."""
 
-    name: str
     scope: Scope
     draw: Draw
 
@@ -62,7 +61,7 @@ def _figure(scope: Scope) -> Callable[[Draw], Draw]:
             with debug_mode(False):  # definitions are validated by the tests, not in every report
                 yield from draw(group)
 
-        FIGURES[draw.__name__] = ReportFigure(draw.__name__, scope, drawn)
+        FIGURES[draw.__name__] = ReportFigure(scope, drawn)
         return draw
 
     return add
@@ -120,17 +119,10 @@ def tasks_before_after(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     colour, shape = _series("run", group.domain)
     # Where there are many marks, steps are drawn as wide as they need to be, and the box scrolls.
     width = WIDTH if num_marks <= 60 else num_marks * 6 + len(result.steps) * 8
-    base = (
-        alt.Chart(_data(rows))
-        .transform_filter(_VISIBLE)
-        .encode(
-            x=alt.X("x:O", title=noun, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-            xOffset=alt.XOffset("run:N", scale=alt.Scale(domain=group.labels)),
-            color=colour,
-            shape=shape,
-            tooltip=tips,
-        )
-    )
+    x = alt.X("x:O", title=noun, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    offset = alt.XOffset("run:N", scale=alt.Scale(domain=group.labels))
+    base = alt.Chart(_data(rows)).transform_filter(_VISIBLE)
+    base = base.encode(x=x, xOffset=offset, color=colour, shape=shape, tooltip=tips)
     values = [{"low": min(row["learned"], row["end"]), "high": max(row["learned"], row["end"])} for row in rows]
     axis = _value_axis(values, "accuracy, %")
     yield _finish(
@@ -345,28 +337,19 @@ def view_chart(
     classes = list(dict.fromkeys(row["class"] for row in rows))
     choice = _choose("class")
     colour, shape = _series("class", classes)
-    chart = (
-        alt.Chart()
-        .mark_point(filled=True, size=26)
-        .encode(
-            x=alt.X("h:Q", axis=None, scale=alt.Scale(zero=False)),
-            y=alt.Y("v:Q", axis=None, scale=alt.Scale(zero=False)),
-            color=colour,
-            shape=shape,
-            opacity=_opacity(choice, 0.75, 0.06),
-            tooltip=[_tip("class")],
-        )
-        .properties(width=210, height=210)
-        .add_params(choice)
-        .facet(
-            alt.Facet("panel:N", sort=[row["panel"] for row in rows], title=None),
-            data=_data(rows),
-            columns=2,
-            spacing=12,
-        )
-        .resolve_scale(x="independent", y="independent")
+    scale = alt.Scale(zero=False)
+    points = alt.Chart(width=210, height=210).mark_point(filled=True, size=26)
+    points = points.encode(
+        x=alt.X("h:Q", axis=None, scale=scale),
+        y=alt.Y("v:Q", axis=None, scale=scale),
+        color=colour,
+        shape=shape,
+        opacity=_opacity(choice, 0.75, 0.06),
+        tooltip=[_tip("class")],
     )
-    drawn: alt.TopLevelMixin = chart.properties(
+    panels = alt.Facet("panel:N", sort=[row["panel"] for row in rows], title=None)
+    chart = points.add_params(choice).facet(panels, data=_data(rows), columns=2, spacing=12)
+    drawn: alt.TopLevelMixin = chart.resolve_scale(x="independent", y="independent").properties(
         title=alt.Title(title, subtitle=about), description=f"{title}: {len(rows)} points, {len(classes)} classes"
     )
     return drawn

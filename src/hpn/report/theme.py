@@ -26,23 +26,14 @@ MARKERS = {
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of a page and the charts on it.
+    """Colours of a page and the charts on it."""
 
-    Args:
-        ink: Titles and values.
-        muted: Axes, labels and captions.
-        grid: Lines in the background.
-        series: One colour per run.
-        ramp: From 0 to 100 percent.
-        on_ramp: Text on the lower and on the upper half of the ramp.
-    """
-
-    ink: str
-    muted: str
-    grid: str
-    series: tuple[str, ...]
-    ramp: tuple[str, ...]
-    on_ramp: tuple[str, str]
+    ink: str  # titles and values
+    muted: str  # axes, labels and captions
+    grid: str  # lines in the background
+    series: tuple[str, ...]  # one colour per run
+    ramp: tuple[str, ...]  # from 0 to 100 percent
+    on_ramp: tuple[str, str]  # text on the lower and on the upper half of the ramp
 
     def config(self, *, background: str = "transparent", font: str = FONT) -> dict[str, Any]:
         """Configuration of Vega-Lite; specifications themselves name no colour."""
