@@ -1,4 +1,4 @@
-"""Ray as far as experiments need it, for tests that have no time for the real one."""
+"""A fake of the parts of Ray that experiments use, for tests that have no time for the real one."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ from typing import Any
 import pytest
 
 
+class RayError(Exception): ...
+
+
+class RayTaskError(RayError):
+    def __init__(self, cause: Exception | str) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class OutOfMemoryError(RayError): ...
+
+
+class WorkerCrashedError(RayError): ...
+
+
+KINDS = (RayError, RayTaskError, OutOfMemoryError, WorkerCrashedError)
+
+
 class FakeRay:
     """Ray that runs a task when its answer is waited for, the latest first."""
 
-    def __init__(self, cpus: int = 1) -> None:
-        self.cpus = cpus
-        self.gpus = 0
+    exceptions = SimpleNamespace(**{kind.__name__: kind for kind in KINDS})
+
+    def __init__(self) -> None:
+        self.cpus, self.gpus, self.connected = 1, 0, False
+        self.most = self.fetched = self.cancelled = 0
         self.needs: dict[str, Any] = {}
-        self.begun: list[Any] = []
-        self.most = 0
-        self.answers: dict[object, Callable[[], Any]] = {}
         self.options: dict[str, Any] = {}
+        self.begun: list[Any] = []
         self.places: list[str] = []
         self.stored: list[Any] = []
+        self.answers: dict[object, Callable[[], Any]] = {}
         self.references: dict[object, Any] = {}
-        self.fetched = 0
-        self.cancelled = 0
-        self.connected = False
         self.dies: Callable[[str], Exception] | None = None
-
-        class RayError(Exception): ...
-
-        class RayTaskError(RayError):
-            def __init__(self, cause: Exception | str) -> None:
-                super().__init__(str(cause))
-                self.cause = cause
-
-        class OutOfMemoryError(RayError): ...
-
-        class WorkerCrashedError(RayError): ...
-
-        self.exceptions = SimpleNamespace(**{kind.__name__: kind for kind in (
-            RayError, RayTaskError, OutOfMemoryError, WorkerCrashedError
-        )})  # fmt: skip
 
     def is_initialized(self) -> bool:
         return self.connected
@@ -64,7 +65,6 @@ class FakeRay:
         return {"CPU": float(self.cpus), **({"GPU": float(self.gpus)} if self.gpus else {})}
 
     def put(self, thing: Any) -> object:
-        """A reference to a thing, as Ray gives it."""
         self.stored.append(thing)
         reference = object()
         self.references[reference] = thing
@@ -88,13 +88,13 @@ class FakeRay:
         if answer in self.references:
             self.fetched += 1
             return self.references[answer]
+        task = self.answers.pop(answer, None)
         if self.dies:
-            self.answers.pop(answer, None)
             raise self.dies("first line\nModuleNotFoundError: No module named 'hpn'")
         try:
-            return self.answers.pop(answer)()
+            return task()  # type: ignore[misc]
         except Exception as error:
-            raise self.exceptions.RayTaskError(error) from error
+            raise RayTaskError(error) from error
 
     def cancel(self, answer: object, *, force: bool) -> None:
         assert force

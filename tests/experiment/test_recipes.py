@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 from hpn.errors import ConfigError
 from hpn.experiment import recipes
 from hpn.experiment.compare.cells import choose_cells
-from hpn.experiment.published import Spread, published_cell
+from hpn.experiment.published import PublishedResult, Spread, published_cell
 from hpn.experiment.recipes import (
     Chosen,
     Ours,
@@ -21,7 +22,7 @@ from hpn.experiment.recipes import (
     read_recipe,
     write_recipe,
 )
-from hpn.experiment.run.config import RunConfig, resolve_config
+from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.runner import run
 from hpn.learners import LEARNERS
 from hpn.learners.hpn import PaperHPN
@@ -31,14 +32,8 @@ SMALL = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
 
 
 def small_recipe(**changes: Any) -> Recipe:
-    plain: dict[str, Any] = {
-        "dataset": "synthetic",
-        "method": "finetune",
-        "backbone": "gcn",
-        "scenario": "task",
-        "settings": {"lr": 0.03, "epochs": 3},
-    }
-    return Recipe(**{**plain, **changes})
+    cell = {"dataset": "synthetic", "method": "finetune", "backbone": "gcn", "scenario": "task"}
+    return Recipe(**{**cell, "settings": {"lr": 0.03, "epochs": 3}, **changes})
 
 
 @pytest.fixture
@@ -124,7 +119,7 @@ def test_a_bad_file_is_named_in_one_line(tmp_path: Path, text: str, message: str
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
         read_recipe(tmp_path / "none.yaml")
 
@@ -165,12 +160,15 @@ def test_settings_come_before_the_recipe_and_the_recipe_before_defaults(packaged
     assert chosen_params(settings={"backbone": "gat"}) == defaults
 
 
-def test_where_settings_came_from_does_not_make_another_run(packaged: Path) -> None:
+@pytest.mark.usefixtures("packaged")
+def test_the_source_of_settings_does_not_make_another_run(tmp_path: Path) -> None:
     recipe, given = resolve(), resolve(settings={"lr": 0.03, "epochs": 3}, recipe=None)
     assert recipe == given
     assert recipe.short_hash() == given.short_hash()
     assert recipe.to_json() == given.to_json()
     assert (recipe.recipe, given.recipe) == ("synthetic/finetune-gcn", None)
+    result = run("synthetic", method="finetune", settings=SMALL, out=tmp_path / "run")
+    assert (result["recipe"], result["params"]["epochs"]) == ("synthetic/finetune-gcn", 3)
 
 
 @pytest.mark.parametrize(
@@ -216,16 +214,6 @@ def test_a_file_of_ones_own(packaged: Path, tmp_path: Path) -> None:
             resolve(recipe=file, **choices)
 
 
-def test_the_result_names_the_recipe(packaged: Path, tmp_path: Path) -> None:
-    result = run("synthetic", method="finetune", settings=SMALL, out=tmp_path / "run")
-    assert result["recipe"] == "synthetic/finetune-gcn"
-    assert result["params"]["epochs"] == 3
-    given = {**SMALL, "lr": 0.03, "epochs": 3}
-    same = run("synthetic", method="finetune", settings=given, recipe=None, out=tmp_path / "run")
-    assert same["recipe"] is None
-    assert same["matrices"] == result["matrices"]
-
-
 def test_the_recipes_in_the_package_can_be_used() -> None:
     found = list(packaged_recipes())
     assert len({recipe.name for recipe in found}) == len(found) == 112
@@ -240,6 +228,11 @@ def test_the_recipes_in_the_package_can_be_used() -> None:
             assert recipe.ours is not None
 
 
+def check_published(recipe: Recipe, cell: PublishedResult | None) -> None:
+    found = recipe.published
+    assert (found and (found.am, found.fm)) == (cell and (cell.am, cell.fm))
+
+
 @pytest.mark.parametrize("dataset", ["ogbn-arxiv", "ogbn-products", "arxiv-like", "products-like"])
 def test_large_graphs_come_with_the_papers_settings(dataset: str) -> None:
     assert find_recipe(dataset, "hpn", "best", "task") is None
@@ -251,21 +244,14 @@ def test_large_graphs_come_with_the_papers_settings(dataset: str) -> None:
     params = learner.effective_params()
     assert (params["drawn"], params["epochs"], params["warmup_epochs"]) == ("1", 10, 0)
     assert params["dim"] == (2 if "products" in dataset else 4)
-    cell = published_cell(dataset, "hpn", None)
-    assert (recipe.published is None) == (cell is None)
-    if recipe.published is not None and cell is not None:
-        assert (recipe.published.am, recipe.published.fm) == (cell.am, cell.fm)
+    check_published(recipe, published_cell(dataset, "hpn", None))
 
 
 def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Path) -> None:
     settings = {"preset": "paper", "dim": 3, "epochs": 2, "warmup_epochs": 1}
     recipe = small_recipe(method="hpn", backbone=None, settings=settings)
     append_recipe(packaged / "synthetic.yaml", recipe)
-
-    def resolve_hpn(**choices: Any) -> RunConfig:
-        config: RunConfig = resolve(method="hpn", **choices)
-        return config
-
+    resolve_hpn = partial(resolve, method="hpn")
     assert resolve_hpn().params["preset"] == "best"
     assert resolve_hpn().recipe is None
     chosen = resolve_hpn(settings={"preset": "paper"})
@@ -294,7 +280,4 @@ def test_every_method_and_backbone_but_hpn_comes_with_a_recipe(dataset: str) -> 
         }
         assert recipe.ours is not None
         assert recipe.ours.seeds == [0, 1, 2, 3, 4]
-        cell = published_cell(dataset, method, backbone)
-        assert (recipe.published is None) == (cell is None)
-        if recipe.published is not None and cell is not None:
-            assert (recipe.published.am, recipe.published.fm) == (cell.am, cell.fm)
+        check_published(recipe, published_cell(dataset, method, backbone))

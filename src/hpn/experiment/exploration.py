@@ -214,7 +214,6 @@ def make_exploration(
     is_task_given: bool = False,
     recorded: Mapping[int, int] | None = None,
     drawing: Drawing = "pca",
-    seed: int = 0,
 ) -> Exploration:
     """Combine the breakdowns of all groups.
 
@@ -228,7 +227,6 @@ def make_exploration(
         is_task_given: Whether predictions are among the classes of the node's own task.
         recorded: The founding step by position, where the network has kept it.
         drawing: How to draw the map.
-        seed: Of t-SNE.
     """
     n = len(shown.nodes)
     banks = list(dict.fromkeys(bank for group in groups for bank in group.breakdown.evidence.banks))
@@ -260,10 +258,10 @@ def make_exploration(
         for slot, part in enumerate(breakdown.by_slot if is_split else ()):
             both = np.take_along_axis(part, breakdown.pair, axis=1)
             found["evidence"][slot][:width, rows] = np.rint(100 * both).clip(-32768, 32767).T
-    answer, runner_up = found.pop("pair")
-    is_used = (weights[found["group"]].T > 0)[:, None] & (np.stack([answer, runner_up]) >= 0)
-    prototypes = _serve(found["atomic"], is_used, np.stack([answer, runner_up]), shown.steps, recorded or {})
-    x, y = _draw(network, shown, groups, drawing, seed)
+    answer, runner_up = pair = found.pop("pair")
+    is_used = (weights[found["group"]].T > 0)[:, None] & (pair >= 0)
+    prototypes = _serve(found["atomic"], is_used, pair, shown.steps, recorded or {})
+    x, y = _draw(network, shown, groups, drawing)
     indptr, indices = _neighbors(shown.view, shown.nodes)
     founding: Founding = "recorded" if recorded else "derived" if (shown.steps >= 0).any() else "unknown"
     return Exploration(
@@ -312,17 +310,14 @@ def _serve(
     return served
 
 
-def _draw(
-    network: SolvedNetwork, shown: Shown, groups: Sequence[BreakdownGroup], drawing: Drawing, seed: int
-) -> np.ndarray:
+def _draw(network: SolvedNetwork, shown: Shown, groups: Sequence[BreakdownGroup], drawing: Drawing) -> np.ndarray:
     """Coordinates ``[2, n]`` on a grid with the same unit in both directions."""
-    if len(groups) == 1:
-        represented = network.represent(groups[0].breakdown.evidence)
-    else:
-        represented = network.represent(network.find_evidence(shown.view, shown.nodes))
+    is_one = len(groups) == 1
+    evidence = groups[0].breakdown.evidence if is_one else network.find_evidence(shown.view, shown.nodes)
+    represented = network.represent(evidence)
     if drawing == "tsne" and len(represented) > MOST_DRAWN:
         raise ConfigError(f"t-SNE is for at most {MOST_DRAWN:,} nodes, got {len(represented):,}; use pca")
-    drawn = draw_tsne(represented, seed) if drawing == "tsne" else project(represented)
+    drawn = draw_tsne(represented, seed=0) if drawing == "tsne" else project(represented)
     middle = (drawn.max(axis=0) + drawn.min(axis=0)) / 2
     size = max(float(np.ptp(drawn, axis=0).max()), 1e-9)
     places = ((drawn - middle) / size + 0.5) * GRID
@@ -335,10 +330,8 @@ def project(x: np.ndarray) -> np.ndarray:
 
     centred = x - x.mean(axis=0)
     scatter = centred.T @ centred
-    if len(scatter) > 500:
-        _, vectors = eigsh(scatter, k=2, v0=np.ones(len(scatter)))
-    else:
-        _, vectors = np.linalg.eigh(scatter)
+    is_wide = len(scatter) > 500
+    _, vectors = eigsh(scatter, k=2, v0=np.ones(len(scatter))) if is_wide else np.linalg.eigh(scatter)
     vectors = vectors[:, :-3:-1]
     largest = np.take_along_axis(vectors, abs(vectors).argmax(axis=0)[None], axis=0)
     return np.asarray(centred @ (vectors * np.sign(largest)))

@@ -13,7 +13,7 @@ from hpn.experiment.execute import Batch, choose_job_device, jobs, open_executor
 from hpn.experiment.execute.jobs import JobEnd, run_job
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.runner import Job, run
-from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
+from hpn.experiment.watch import TrialsProgress, Watcher
 from hpn.learners import NCM
 
 DATA = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
@@ -46,11 +46,15 @@ def test_a_process_loads_the_graph_once_and_refuses_one_that_has_changed(
     assert run_job(other).error == "synthetic has changed since the command began; start it again"
 
 
-def test_a_trial_gives_a_value_and_a_run_its_files(job: Job) -> None:
-    trial = run_job(replace(job, is_trial=True), job.graph)
-    assert 0 <= (trial.value or -1) <= 100
+def test_a_trial_gives_a_value_and_a_run_its_files(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = replace(job, is_trial=True)
+    end = run_job(trial, job.graph)
+    assert 0 <= (end.value or -1) <= 100
+    assert end.seconds > 0
     assert (run_job(job, job.graph).value, job.is_finished()) == (None, True)
-    assert trial.seconds > 0
+    monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
+    end = run_job(trial, job.graph)
+    assert (end.error, end.is_numerical) == ("FloatingPointError: what was learned is not a number", True)
     assert str(job) == "ncm seed 0"
     assert str(replace(job, name="cora ncm")) == "cora ncm seed 0"
 
@@ -76,13 +80,7 @@ def test_failures_are_one_line(
     assert (end.error, end.is_numerical) == (line, is_numerical)
 
 
-def test_weights_that_are_not_numbers_are_a_numerical_failure(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NCM, "_state", lambda _: {"deep": {"weights": torch.tensor([1.0, torch.nan])}})
-    end = run_job(replace(job, is_trial=True), job.graph)
-    assert (end.error, end.is_numerical) == ("FloatingPointError: what was learned is not a number", True)
-
-
-def test_remarks_of_learners_are_not_shown_between_jobs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_of_learners_are_not_shown_between_jobs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = {**DATA, "preset": "paper", "num_extractors": 1, "epochs": 1}
     config, graph = resolve_config("synthetic", settings=settings)
     assert run_job(Job(config, 0, tmp_path / "seed-0"), graph).error is None
@@ -99,9 +97,7 @@ class Scripted:
         self.seen: list[str] = []
         self.is_closed = False
 
-    @property
-    def num_workers(self) -> int:
-        return 2
+    num_workers = 2
 
     def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
         self.seen += map(str, jobs)
@@ -112,29 +108,22 @@ class Scripted:
             self.is_closed = True
 
 
-class Keep(Watcher):
-    def __init__(self) -> None:
-        self.seen: list[JobsProgress] = []
-
-    def jobs_moved(self, progress: JobsProgress) -> None:
-        self.seen.append(progress)
-
-
 def test_progress_of_many_jobs(job: Job) -> None:
-    watcher, ended = Keep(), {}
+    watcher, ended, seen = Watcher(), {}, []
+    watcher.jobs_moved = seen.append  # type: ignore[method-assign]
     trials = TrialsProgress(3, 9)
     batch = Batch(Scripted([1, 0, 2, 3], [0]), watcher, total=8, trials=lambda: trials)
     batch.done = 2
     batch.run([replace(job, seed=seed) for seed in range(4)], lambda job, end: ended.update({job.seed: end}))
-    assert [progress.done for progress in watcher.seen] == [2, 3, 4, 5, 6]
-    assert {progress.total for progress in watcher.seen} == {8}
-    assert watcher.seen[0].running == ("ncm seed 0", "ncm seed 1")
-    assert watcher.seen[1].running == ("ncm seed 0", "ncm seed 2")
-    assert [progress.error for progress in watcher.seen] == [None, None, "no memory", None, None]
-    assert [progress.last for progress in watcher.seen][:3] == [None, "ncm seed 1", "ncm seed 0"]
-    assert watcher.seen[0].remaining is None
-    assert watcher.seen[1].remaining == 10, "five jobs of 4 seconds with two workers"
-    assert {progress.trials for progress in watcher.seen} == {trials}
+    assert [progress.done for progress in seen] == [2, 3, 4, 5, 6]
+    assert {progress.total for progress in seen} == {8}
+    assert seen[0].running == ("ncm seed 0", "ncm seed 1")
+    assert seen[1].running == ("ncm seed 0", "ncm seed 2")
+    assert [progress.error for progress in seen] == [None, None, "no memory", None, None]
+    assert [progress.last for progress in seen][:3] == [None, "ncm seed 1", "ncm seed 0"]
+    assert seen[0].remaining is None
+    assert seen[1].remaining == 10, "five jobs of 4 seconds with two workers"
+    assert {progress.trials for progress in seen} == {trials}
     assert {seed for seed, end in ended.items() if end.error} == {0}
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from hpn.experiment.execute.jobs import JobEnd
-from hpn.experiment.execute.local import LocalExecutor
+from hpn.experiment.execute.local import LocalExecutor, _in_turn, _lost
 
 PROGRAM = """
 import signal, sys
@@ -101,17 +101,13 @@ def test_jobs_that_are_not_waited_for_end_with_their_workers(jobs: Any, tmp_path
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
-    ("kind", "is_begun"), [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
+    ("kind", "is_begun"),
+    [(signal.SIGINT, False), pytest.param(signal.SIGKILL, False, marks=pytest.mark.slow), (signal.SIGKILL, True)],
 )
 def test_the_end_of_the_parent_is_the_end_of_the_workers(tmp_path: Path, kind: signal.Signals, is_begun: bool) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert parent.stdout is not None
+    words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    parent: Any = subprocess.Popen(words, start_new_session=True, **pipes)
     assert parent.stdout.readline() == "go\n"
     if is_begun:
         wait_for_files(tmp_path, 2)
@@ -129,8 +125,6 @@ def test_the_end_of_the_parent_is_the_end_of_the_workers(tmp_path: Path, kind: s
 
 
 def test_jobs_take_turns_at_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hpn.experiment.execute.local import _in_turn
-
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [_in_turn("cuda", index) for index in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
     assert (_in_turn("cpu", 1), _in_turn("cuda:1", 0)) == ("cpu", "cuda:1")
@@ -139,8 +133,6 @@ def test_jobs_take_turns_at_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_seed_that_had_ended_is_not_lost_with_a_worker(tmp_path: Path, jobs: Any) -> None:
-    from hpn.experiment.execute.local import _lost
-
     (job,) = jobs("1", folder=tmp_path)
     assert "killed" in (_lost(job, ChildProcessError()).error or "")
     (tmp_path / "result.json").touch()

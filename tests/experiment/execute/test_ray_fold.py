@@ -54,15 +54,15 @@ def flatten(state: Any) -> list[bytes]:
 def test_a_view_is_packed_by_its_file_or_with_its_features(store: Path, is_seen: bool) -> None:
     view = make_stream(store).step(0).graph
     parts = RayParts.__new__(RayParts)
-    asked = []
+    files = []
 
     def sees(file: str) -> bool:
-        asked.append(file)
+        files.append(file)
         return is_seen
 
     with mock.patch.object(parts, "_is_seen", sees):
         packed = parts._pack(view)
-    assert asked == [str((store / "x.bin").resolve())]
+    assert files == [str((store / "x.bin").resolve())]
     assert isinstance(packed.features, tuple) == is_seen
     again = packed.unpack()
     assert isinstance(again.features, FeatureRows) == is_seen
