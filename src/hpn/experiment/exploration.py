@@ -47,11 +47,7 @@ def pack(array: np.ndarray) -> dict[str, Any]:
 
 
 def unpack(content: Any) -> np.ndarray:
-    """The array that :func:`pack` was given.
-
-    Raises:
-        ValueError: If it is not such an array.
-    """
+    """The array that :func:`pack` was given."""
     if isinstance(content, np.ndarray):
         return content
     try:
@@ -208,26 +204,14 @@ def make_exploration(
     network: SolvedNetwork,
     shown: Shown,
     groups: Sequence[BreakdownGroup],
-    class_names: Mapping[int, Any],
+    class_names: Mapping[int, Any],  # in the order to show them in
     step_names: Sequence[str],
     *,
     is_task_given: bool = False,
-    recorded: Mapping[int, int] | None = None,
+    recorded: Mapping[int, int] | None = None,  # the founding step by position, if the network has kept it
     drawing: Drawing = "pca",
 ) -> Exploration:
-    """Combine the breakdowns of all groups.
-
-    Args:
-        name: Of the data.
-        network: The network.
-        shown: The nodes.
-        groups: Their breakdowns.
-        class_names: Names of all classes by class number, in the order to show them in.
-        step_names: Names of the steps.
-        is_task_given: Whether predictions are among the classes of the node's own task.
-        recorded: The founding step by position, where the network has kept it.
-        drawing: How to draw the map.
-    """
+    """Combine the breakdowns of all groups."""
     n = len(shown.nodes)
     banks = list(dict.fromkeys(bank for group in groups for bank in group.breakdown.evidence.banks))
     is_split = all(group.breakdown.slots == SLOTS for group in groups)

@@ -28,24 +28,12 @@ class PublishedResult:
 
 
 def published_cell(dataset: str, method: str, backbone: str | None) -> PublishedResult | None:
-    """The paper's AM and FM; ``None`` where it reports none.
-
-    Args:
-        dataset: Name of a data set; never a path.
-        method: Name of a learner; the paper's "None" is ``finetune``.
-        backbone: Its backbone, if it has one.
-    """
+    """The paper's AM and FM; ``None`` where it reports none."""
     return _cell(_find("cells", dataset, row_name(method, backbone)))
 
 
 def published_ablation(ablation: Literal["levels", "losses"], dataset: str, conf: str) -> PublishedResult | None:
-    """The paper's AM and FM of HPNs without some levels of prototypes, or some terms of the loss.
-
-    Args:
-        ablation: What was left out.
-        dataset: Name of a data set; never a path.
-        conf: What was left in: ``A``, ``AN`` or ``ANC``; ``cls`` with or without ``+div`` and ``+dis``.
-    """
+    """The paper's AM and FM of HPNs without some levels of prototypes, or some terms of the loss."""
     return _cell(_find(ablation, dataset, conf))
 
 

@@ -52,18 +52,33 @@ def values(executor: LocalExecutor, jobs: list[Any]) -> list[Any]:
     return [ends[index].value for index in range(len(jobs))]
 
 
-def test_workers_give_the_results_of_one_process_and_stay_until_the_block_ends(jobs: Any) -> None:
+def test_workers_from_the_first_job_to_the_end_of_the_block(jobs: Any, tmp_path: Path) -> None:
     codes = [f"({number} ** 2, graph.fingerprint(), job.seed)" for number in range(5)]
     who = "(time.sleep(0.2), os.getpid(), torch.get_num_threads(), os.environ['OMP_NUM_THREADS'])[1:]"
+    begun = tmp_path / "begun"
+    waits = f"[time.sleep(0.02) for _ in iter(Path({str(begun)!r}).exists, True)]"
+    dies = f"(Path({str(begun)!r}).touch(), time.sleep(0.5), os._exit(7))"
+    endless = f"(Path({str(tmp_path)!r}, str(os.getpid())).touch(), time.sleep(600))"
     with LocalExecutor(2) as pool, LocalExecutor(1) as alone:
+        # They give the results of one process, and stay.
         assert values(pool, jobs(*codes)) == values(alone, jobs(*codes))
         workers = {*values(pool, jobs(*[who] * 4)), *values(pool, jobs(*[who] * 4))}
         assert len(workers) == 2
         assert {(threads, limit) for _, threads, limit in workers} == {(1, "1")}
         pids = {pid for pid, *_ in workers}
-        assert all(psutil.pid_exists(pid) for pid in pids)
+        assert all(map(is_alive, pids))
         assert os.getpid() not in pids
-    assert not any(is_alive(pid) for pid in pids)
+        # One that dies fails the jobs under way, and the others run.
+        ends = dict(pool.run(jobs("1", "1 / 0", dies, f"({waits}, time.sleep(600))", "4", "5")))
+        assert [ends[index].value for index in (0, 4, 5)] == [1, 4, 5]
+        assert (ends[1].error, ends[1].is_numerical) == ("ZeroDivisionError: division by zero", True)
+        assert all("a worker process was killed" in (ends[index].error or "") for index in (2, 3))
+        # Jobs that are not waited for end with the workers.
+        begun.unlink()
+        with contextlib.closing(pool.run(jobs("1", endless, endless))) as some:
+            next(some)
+            wait_for_files(tmp_path, 2)
+    assert not any(is_alive(pid) for pid in (*pids, *(int(path.name) for path in tmp_path.iterdir())))
 
 
 def test_one_worker_is_this_process_with_one_thread(jobs: Any) -> None:
@@ -76,27 +91,6 @@ def test_one_worker_is_this_process_with_one_thread(jobs: Any) -> None:
     finally:
         torch.set_num_threads(1)
     assert list(LocalExecutor(4).run([])) == []
-
-
-def test_a_worker_that_dies_fails_what_is_under_way_and_the_others_run(jobs: Any, tmp_path: Path) -> None:
-    waits = f"[time.sleep(0.02) for _ in iter(Path({str(tmp_path / 'x')!r}).exists, True)]"
-    dies = f"(Path({str(tmp_path / 'x')!r}).touch(), time.sleep(0.5), os._exit(7))"
-    with LocalExecutor(2) as pool:
-        ends = dict(pool.run(jobs("1", "1 / 0", dies, f"({waits}, time.sleep(600))", "4", "5")))
-    assert sorted(ends) == [0, 1, 2, 3, 4, 5]
-    assert [ends[index].value for index in (0, 4, 5)] == [1, 4, 5]
-    assert (ends[1].error, ends[1].is_numerical) == ("ZeroDivisionError: division by zero", True)
-    for index in (2, 3):
-        assert "a worker process was killed" in (ends[index].error or "")
-
-
-def test_jobs_that_are_not_waited_for_end_with_their_workers(jobs: Any, tmp_path: Path) -> None:
-    code = f"(Path({str(tmp_path)!r}, str(os.getpid())).touch(), time.sleep(600))"
-    pool = LocalExecutor(2)
-    with pool, contextlib.closing(pool.run(jobs("1", code, code))) as ends:
-        next(ends)
-        wait_for_files(tmp_path, 2)
-    assert not any(is_alive(int(path.name)) for path in tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

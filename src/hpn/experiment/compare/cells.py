@@ -94,11 +94,7 @@ def resolve_cells(
 def with_cell(
     config: RunConfig, cell: MethodCell, settings: Mapping[str, Any], *, use_recipes: bool = True
 ) -> RunConfig:
-    """The run of a cell with these hyper-parameters, on the data and under the protocol of ``config``.
-
-    Raises:
-        ConfigError: If a setting cannot be used.
-    """
+    """The run of a cell with these hyper-parameters, on the data and under the protocol of ``config``."""
     name, learner = find_learner(cell.method)
     given = {**settings, **({"backbone": cell.backbone} if cell.backbone else {})}
     kind, recipe = config.kind, AUTO if use_recipes else None

@@ -62,10 +62,6 @@ class Comparison(ProtocolFields):
 
 
 def load_comparison(folder: Path) -> Comparison:
-    """Read the table in the folder of a comparison.
-
-    Raises:
-        DataError: If there is none, or it is damaged.
-    """
+    """Read the table in the folder of a comparison."""
     file = folder / FILE_NAME
     return parse_result(Comparison, read_object(file), file)

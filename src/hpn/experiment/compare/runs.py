@@ -67,14 +67,7 @@ class CellRun(PlannedRun):
 
 
 def run_cells(cells: Sequence[CellRun], executor: JobExecutor, *, fresh: bool, watcher: Watcher) -> None:
-    """Run the missing seeds, so that every cell has its result or its error.
-
-    Args:
-        cells: The cells, each in a folder of its own.
-        executor: Where jobs run.
-        fresh: Delete earlier runs in the folders.
-        watcher: Receives the progress.
-    """
+    """Run the missing seeds, so that every cell has its result or its error."""
     with contextlib.ExitStack() as folders:
         owners: dict[Job, CellRun] = {}
         for cell in cells:

@@ -17,16 +17,7 @@ JobExecutor = LocalExecutor | RayExecutor
 
 
 def open_executor(workers: int, ray: str | None, device: str) -> JobExecutor:
-    """The executor that runs jobs inside a ``with`` block.
-
-    Args:
-        workers: How many processes of this machine; one means this process.
-        ray: Address of a Ray cluster to use instead.
-        device: Where learners compute; with ``cuda``, each job on a cluster takes a GPU.
-
-    Raises:
-        ConfigError: If there are no workers.
-    """
+    """The executor that runs jobs inside a ``with`` block."""
     if workers < 1:
         raise ConfigError(f"workers must be at least 1, got {workers}")
     return LocalExecutor(workers) if ray is None else RayExecutor(ray, gpus=device == "cuda")
@@ -37,9 +28,6 @@ def choose_job_device(device: str, *, ray: str | None = None) -> str:
 
     On a Ray cluster, whose machines may differ, ``auto`` stands for the CPU; with ``cuda`` every job
     requests a GPU from Ray.
-
-    Raises:
-        ConfigError: If there is no such device.
     """
     if ray is None:
         return str(choose_device(device))
@@ -49,22 +37,12 @@ def choose_job_device(device: str, *, ray: str | None = None) -> str:
 
 
 class Batch:
-    """Runs jobs, long ones first, and reports their progress.
-
-    Args:
-        executor: Where they run.
-        watcher: Receives the progress.
-        total: Jobs in all, with those that need not run and those that are not known yet.
-        trials: The progress of a search, if jobs are for one.
-
-    Attributes:
-        done: Jobs that have ended or need not run.
-    """
+    """Runs jobs, long ones first, and reports their progress."""
 
     def __init__(
         self, executor: JobExecutor, watcher: Watcher, total: int, trials: Callable[[], TrialsProgress] | None = None
     ) -> None:
-        self.total, self.done = total, 0
+        self.total, self.done = total, 0  # jobs in all, and those that have ended or need not run
         self._executor, self._watcher, self._trials = executor, watcher, trials
         self._seconds: list[float] = []
 

@@ -38,12 +38,7 @@ class JobEnd:
 
 
 def run_job(job: Job, graph: Graph | None = None) -> JobEnd:
-    """Run, or finish, one job in this process with one thread.
-
-    Args:
-        job: The job.
-        graph: Its data; by default it is loaded, once for the jobs of a process.
-    """
+    """Run, or finish, one job in this process with one thread."""
     start, config, value = time.monotonic(), job.config, None
     try:
         with one_thread(), _without_warnings():

@@ -135,12 +135,7 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
             return list(self.ray.wait(answers, num_returns=1, timeout=POLL)[0])
 
     def get(self, answer: Any) -> Any:
-        """The result of a task.
-
-        Raises:
-            HPNError: The one that the task raised.
-            WorkerError: If it failed otherwise, or its worker died.
-        """
+        """The result of a task."""
         errors = self.ray.exceptions
         try:
             with quiet():
@@ -213,16 +208,7 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
 
 
 def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
-    """Run a job whose folder is on another machine, in a temporary folder.
-
-    Args:
-        job: The job.
-        files: The files of its folder.
-        graph: Its data in Ray's object store.
-
-    Returns:
-        How it ended and, if it succeeded, the files that its folder must hold.
-    """
+    """Run a job whose folder is on another machine, in a temporary folder."""
     check_versions(job.config.versions)
     data = _fetch(graph[0])
     if job.is_trial:
@@ -244,11 +230,7 @@ def _fetch(graph: Any) -> Graph:
 
 
 def check_versions(here: Mapping[str, str]) -> None:
-    """Refuse to compute where other versions are installed.
-
-    Raises:
-        ConfigError: If versions differ.
-    """
+    """Refuse to compute where other versions are installed."""
     there = installed_versions()
     different = "; ".join(
         f"{name} {there.get(name)} there, {here.get(name)} here"
@@ -277,11 +259,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def check_address(address: str, wait: float = WAIT) -> None:
-    """Check that a cluster answers; Ray itself tries for minutes and prints that, so another process tries.
-
-    Raises:
-        ConfigError: If none does.
-    """
+    """Check that a cluster answers; Ray itself tries for minutes and prints that, so another process tries."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     try:
         if host and port.isdecimal():  # most mistakes show at once

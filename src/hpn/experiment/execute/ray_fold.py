@@ -51,11 +51,7 @@ class PackedView(NamedTuple):
 
 
 class RayParts(PartRunner):
-    """Runs parts on a connected cluster.
-
-    Raises:
-        ConfigError: If a machine has other versions.
-    """
+    """Runs parts on a connected cluster."""
 
     is_local = False
 
@@ -87,11 +83,7 @@ class RayParts(PartRunner):
             return [self._task.remote(function, item, *shared) for item in items]
 
     def get(self, results: Sequence[Any]) -> Iterator[Any]:
-        """The results, in the order of the items.
-
-        Raises:
-            WorkerError: If a part fails, or its workers die too often.
-        """
+        """The results, in the order of the items."""
         for result in results:
             while not self._cluster.wait_for([result]):
                 pass

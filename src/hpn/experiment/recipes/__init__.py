@@ -107,14 +107,7 @@ def packaged_recipes(dataset: str | None = None) -> Iterator[Recipe]:
 
 
 def read_recipe(path: Path | str) -> Recipe:
-    """Read a recipe and check that its learner takes the settings.
-
-    Args:
-        path: The file, or the name of a packaged recipe such as ``ogbn-arxiv/hpn-paper``.
-
-    Raises:
-        ConfigError: If there is no such recipe, or it is not one that this version can use.
-    """
+    """Read a recipe and check that its learner takes the settings."""
     from hpn.learners.finding import find_learner
 
     packaged = {} if Path(path).exists() else {recipe.name: recipe for recipe in packaged_recipes()}

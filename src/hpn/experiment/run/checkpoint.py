@@ -26,12 +26,7 @@ TENSOR_KEY = "$tensor"
 
 
 def save_checkpoint(folder: Path, content: Mapping[str, Any]) -> None:
-    """Replace the checkpoint in ``folder``.
-
-    Args:
-        folder: An existing folder.
-        content: Nested dictionaries of tensors and of JSON values.
-    """
+    """Replace the checkpoint in ``folder``."""
     tensors: dict[str, Tensor] = {}
     tree = _split(content, "", tensors)
     payload = save_tensors(tensors)
@@ -46,11 +41,7 @@ def save_checkpoint(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """Read the checkpoint in ``folder``; ``None`` if there is none.
-
-    Raises:
-        CheckpointError: If it is damaged or of a newer format.
-    """
+    """Read the checkpoint in ``folder``; ``None`` if there is none."""
     path = folder / NAME
     try:
         header = json.loads(path.read_bytes())

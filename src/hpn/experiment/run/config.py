@@ -213,11 +213,7 @@ def choose_method(
     ahead: bool,
     recipe: Path | str | None,
 ) -> dict[str, Any]:
-    """The fields of a :class:`RunConfig` that belong to the method; ``given`` are its settings.
-
-    Raises:
-        ConfigError: If the learner cannot learn the stream, or a setting cannot be used.
-    """
+    """The fields of a :class:`RunConfig` that belong to the method; ``given`` are its settings."""
     _check_learner(name, learner, kind, scenario, ahead=ahead)
     found, used = None, None
     if recipe == AUTO and kind.has_tasks:  # packaged recipes are for streams of tasks
@@ -263,11 +259,7 @@ def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | No
 
 
 def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
-    """Refuse arguments that :func:`resolve_config` does not take.
-
-    Raises:
-        TypeError: If there is one; names the nearest right one.
-    """
+    """Refuse arguments that :func:`resolve_config` does not take."""
     known = declared_params(resolve_config)
     for name in choices:
         if name not in known:
@@ -340,11 +332,7 @@ def short_hash(content: Any) -> str:
 
 
 def check_seeds(seeds: int | Sequence[int]) -> list[int]:
-    """Seeds 0, 1, … if given how many, else those given.
-
-    Raises:
-        ConfigError: If there are none, or one is negative or given twice.
-    """
+    """Seeds 0, 1, … if given how many, else those given."""
     chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not chosen or len(set(chosen)) != len(chosen) or min(chosen) < 0:
         raise ConfigError(f"seeds must be one or more different numbers from 0 up, got {seeds}")

@@ -28,13 +28,7 @@ Request = Mapping[str, Any]
 
 
 def find_finished(request: Request, out: Path | str | None = None, watcher: Watcher | None = None) -> RunResult | None:
-    """The result of a finished run, if the same was requested and nothing has changed since.
-
-    Args:
-        request: The arguments of :func:`hpn.run` that determine the result.
-        out: Run folder; by default all of ``runs/`` that the request may have made.
-        watcher: Is notified of the seeds.
-    """
+    """The result of a finished run, if the same was requested and nothing has changed since."""
     wanted, watcher = _written(request), watcher or Watcher()
     name = f"{Path(str(request['dataset'])).stem}-{request.get('method', 'hpn')}-*"
     for folder in [Path(out)] if out else sorted(Path("runs").glob(name)):
@@ -54,14 +48,7 @@ def find_finished(request: Request, out: Path | str | None = None, watcher: Watc
 
 
 def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, since: int) -> None:
-    """Keep what was requested beside the finished result, unless an input has changed during the run.
-
-    Args:
-        folder: The run folder.
-        request: The arguments of :func:`hpn.run` that determine the result.
-        inputs: Files and folders that were read.
-        since: When the run started, in nanoseconds.
-    """
+    """Keep the request beside the finished result, unless an input has changed ``since`` the run began (ns)."""
     read = [path.absolute() for path in inputs]
     own = [path for path in sorted(folder.glob("*.json")) if path.name != REQUEST]
     own += [path for name in (RESULT, VIEWS) for path in sorted(folder.glob(f"seed-*/{name}"))]

@@ -33,16 +33,7 @@ START_OVER = "use --fresh to start over, or choose another --out"
 
 @contextlib.contextmanager
 def open_run_folder(path: Path, config: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Path]:
-    """Create or open the folder of a run with this configuration, and lock it.
-
-    Args:
-        path: The folder.
-        config: The content of its ``config.json``.
-        fresh: Delete an earlier run in it first.
-
-    Raises:
-        RunFolderError: If it cannot be written, is in use, or holds something else.
-    """
+    """Create or open the folder of a run with this configuration, and lock it."""
     from filelock import FileLock, Timeout  # slow to import, and not needed to read a folder
 
     _check_kind(path)
@@ -68,11 +59,7 @@ def open_run_folder(path: Path, config: Mapping[str, Any], *, fresh: bool = Fals
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder for tables or pages, unless it exists.
-
-    Raises:
-        RunFolderError: If that is not possible.
-    """
+    """Create a folder for tables or pages, unless it exists."""
     with _writing(path):
         path.mkdir(parents=True, exist_ok=True)
 
@@ -86,11 +73,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of the run folder; ``None`` if there is none.
-
-    Raises:
-        RunFolderError: If it is damaged.
-    """
+    """Read a file of the run folder; ``None`` if there is none."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -100,11 +83,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the configuration of a run folder.
-
-    Raises:
-        RunFolderError: If it is not a run folder, or the file is damaged.
-    """
+    """Read the configuration of a run folder."""
     found = read_json(folder / CONFIG)
     if found is None:
         raise RunFolderError(f"{folder} is not a run folder ({CONFIG} is missing)")

@@ -251,23 +251,14 @@ class RunResult(Sizes, WithMetrics, ProtocolFields):
 
 
 class View(Part):
-    """The test nodes of all steps so far as a learner represents them.
+    """The test nodes of all steps so far as a learner represents them."""
 
-    Args:
-        after: The step learned last.
-        points: t-SNE of the representations.
-        classes: The class of each point.
-        silhouette: How well the classes separate in the representation itself, from −1 to 1.
-        neighbors: Percentage of the nodes whose nearest neighbours are mostly of their own class.
-        neighbors_within: The same among the nodes of one step, averaged over steps.
-    """
-
-    after: int = Field(ge=0)
-    points: list[tuple[float, float]]
-    classes: list[int]
-    silhouette: float | None = None
-    neighbors: float | None = None
-    neighbors_within: float | None = None
+    after: int = Field(ge=0)  # the step learned last
+    points: list[tuple[float, float]]  # t-SNE of the representations
+    classes: list[int]  # of the points
+    silhouette: float | None = None  # how well classes separate in the representation itself, from −1 to 1
+    neighbors: float | None = None  # percentage of nodes whose nearest neighbours are mostly of their own class
+    neighbors_within: float | None = None  # the same among the nodes of one step, averaged over steps
 
     @model_validator(mode="after")
     def _check(self) -> View:
@@ -284,14 +275,7 @@ class Views(Part):
 
 
 def load_result(path: Path) -> RunResult:
-    """Read the result of a finished run.
-
-    Args:
-        path: A run folder, or the ``result.json`` in it.
-
-    Raises:
-        DataError: If the run has not finished, or the file is damaged or of another version.
-    """
+    """Read the result of a finished run."""
     file = path / RESULT if path.is_dir() else path
     content = read_object(file)
     if content.get("schema") != SCHEMA:
@@ -304,11 +288,7 @@ def load_result(path: Path) -> RunResult:
 
 
 def parse_result(kind: type[Model], content: Any, file: Path, advice: str = "run its command again") -> Model:
-    """Check the content of a file.
-
-    Raises:
-        DataError: If it is damaged; states the first field that is.
-    """
+    """Check the content of a file."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -323,11 +303,7 @@ def describe_problem(error: ValidationError) -> str:
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """Read a JSON object that a command wrote.
-
-    Raises:
-        DataError: If the file is missing, or not a JSON object.
-    """
+    """Read a JSON object that a command wrote."""
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
@@ -352,20 +328,10 @@ def combine_seeds(
     *,
     command: str,
     out: Path,
-    reference: RunResult | None = None,
-    load_seconds: float = 0.0,
+    reference: RunResult | None = None,  # that intransigence refers to
+    load_seconds: float = 0.0,  # time that no seed counts
 ) -> RunResult:
-    """Combine the finished seeds of a run.
-
-    Args:
-        config: The run.
-        class_names: Names of all classes of the data.
-        finished: Result of each seed, in order.
-        command: The command line that repeats the run.
-        out: The run folder.
-        reference: The run that intransigence refers to.
-        load_seconds: Time that no seed counts, which is added to the total.
-    """
+    """Combine the finished seeds of a run."""
     steps, forgets = config.plan.steps, not config.learner.sees_past
     chance = [seed.chance for seed in finished if seed.chance is not None]
     chance = chance if len(chance) == len(finished) else []
@@ -410,11 +376,7 @@ def combine_seeds(
 
 
 def check_reference(reference: RunResult, config: RunConfig, seeds: Sequence[int]) -> None:
-    """Refuse a reference run that was evaluated differently.
-
-    Raises:
-        DataError: If it has other data, steps or seeds, or another protocol.
-    """
+    """Refuse a reference run that was evaluated differently."""
     for name in ("dataset", "data_sha256", "stream", "scenario", "edges", "evaluate"):
         found, value = getattr(reference, name), getattr(config, name)
         if found not in {value, None}:  # results of earlier versions have no data_sha256

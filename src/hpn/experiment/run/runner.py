@@ -214,11 +214,7 @@ class Job:
             write_json(self.folder / VIEWS, [view.model_dump() for view in views])
 
     def validate(self, graph: Graph) -> float:
-        """The accuracy mean on validation nodes, by which tuning chooses; test nodes are not evaluated.
-
-        Raises:
-            FloatingPointError: If a learned value is not a number.
-        """
+        """The accuracy mean on validation nodes, by which tuning chooses; test nodes are not evaluated."""
         stream = self.config.make_stream(graph, self.seed)
         learner = self.config.make_learner(self.seed).to(self.device)
         is_for_learning = learner.tuned_for == "learning"
@@ -261,15 +257,7 @@ def learn_steps(
     observer: Observer | None = None,
     watch: Stopwatch | None = None,
 ) -> Iterator[int]:
-    """Learn a stream step by step, and yield each step when it is learned.
-
-    Args:
-        learner: The learner.
-        stream: The steps.
-        first: The step to begin with.
-        observer: Is notified of every epoch.
-        watch: Measures the time as ``fit``.
-    """
+    """Learn a stream step by step, and yield each step when it is learned."""
     watch = watch or Stopwatch({})
     for index in range(first, len(stream)):
         with watch.measure("fit"):

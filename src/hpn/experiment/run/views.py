@@ -21,11 +21,7 @@ PERPLEXITY = 30.0
 
 
 def check_views(config: RunConfig) -> None:
-    """Refuse a run that has no views.
-
-    Raises:
-        ConfigError: If the method cannot show its representations, or no task is given.
-    """
+    """Refuse a run that has no views."""
     if config.learner.represent is Learner.represent:
         able = [name for name, kind in LEARNERS.items() if kind.represent is not Learner.represent]
         raise ConfigError(f"{config.method} has no representations to view; use {' or '.join(able)}")

@@ -68,12 +68,7 @@ class TunePlan:
 def make_plan(
     dataset: str, *, seeds: int, choices: Mapping[str, Any], data_root: Path | None
 ) -> tuple[TunePlan, Graph]:
-    """Check every argument, load the data, and write out the defaults.
-
-    Raises:
-        ConfigError: If an argument cannot be used, or there are no validation nodes to choose by.
-        DataError: If the data cannot be loaded.
-    """
+    """Check every argument, load the data, and write out the defaults."""
     config, graph = resolve_config(dataset, data_root=data_root, recipe=None, **choices)
     resolved = {**config.params, **{DATA_PREFIX + name: value for name, value in config.data_options.items()}}
     fixed = {name: resolved[name] for name in choices.get("settings") or {} if name != "backbone"}

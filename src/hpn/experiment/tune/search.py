@@ -39,14 +39,7 @@ def settings_key(settings: Mapping[str, Any]) -> str:
 def next_settings(
     space: Space, tried: Sequence[Settings], values: Sequence[float], *, defaults: Settings, most: int
 ) -> list[Settings]:
-    """The next generation; empty if nothing is left to try.
-
-    Args:
-        space: What is searched.
-        tried: Settings of all generations before, in order.
-        values: Validation AM of each, ``-inf`` if it failed.
-        defaults: The first settings to try, whether they are in the space or not.
-        most: Trials in all.
+    """The next generation; empty if nothing is left to try. Failed trials have the value ``-inf``.
 
     Example:
         >>> next_settings({"epochs": OneOf(20, 50)}, [], [], defaults={"epochs": 30}, most=10)

@@ -28,9 +28,6 @@ class TrialLog:
     """Ends of trials by settings and seed in a file: one JSON object per line.
 
     A last line that a crash cut off is dropped.
-
-    Raises:
-        RunFolderError: If another line cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,20 +62,7 @@ class TrialLog:
 
 
 class Search:
-    """The trials in order; those in the log are not evaluated again.
-
-    Args:
-        plan: The search.
-        log: Keeps the ends of trials.
-        executor: Where jobs run.
-        watcher: Receives the progress.
-        job: A trial, whose configuration and seed are replaced.
-        num_trials: Settings to try.
-        final_seeds: Seeds of the run with the chosen settings.
-
-    Attributes:
-        settings: Settings tried so far.
-    """
+    """The trials in order; those in the log are not evaluated again."""
 
     def __init__(
         self,
@@ -86,13 +70,13 @@ class Search:
         log: TrialLog,
         executor: JobExecutor,
         watcher: Watcher,
-        job: Job,
+        job: Job,  # whose configuration and seed are replaced
         *,
         num_trials: int,
         final_seeds: int,
     ) -> None:
         self.plan = plan
-        self.settings: list[Settings] = []
+        self.settings: list[Settings] = []  # tried so far
         self._log, self._job, self._most, self._final_seeds = log, job, num_trials, final_seeds
         self._is_chosen = False
         self._batch = Batch(executor, watcher, num_trials * len(plan.seeds) + final_seeds, self._progress)
@@ -127,11 +111,7 @@ class Search:
         self._batch.total = self._most * len(self.plan.seeds) + self._final_seeds
 
     def best(self) -> int:
-        """The trial with the highest validation AM, or the defaults if it is within their standard error.
-
-        Raises:
-            ConfigError: If every trial failed.
-        """
+        """The trial with the highest validation AM, or the defaults if it is within their standard error."""
         values = self.values
         best = values.index(max(values))
         if values[best] == -math.inf:
@@ -139,11 +119,7 @@ class Search:
         return best if values[best] - values[0] > self.plan.noise(values[best]) else 0
 
     def measure(self, trial: int, folder: Path) -> RunResult:
-        """Run the settings of a trial as ``hpn run`` does, with evaluation on test nodes.
-
-        Raises:
-            WorkerError: If a seed fails.
-        """
+        """Run the settings of a trial as ``hpn run`` does, with evaluation on test nodes."""
         config, job = self.plan.config.with_params(self.settings[trial]), self._job
         out, seeds = folder / f"final-{config.short_hash()}", range(self._final_seeds)
         assert job.graph is not None  # noqa: S101  (it was loaded for the plan)
