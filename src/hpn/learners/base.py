@@ -228,10 +228,15 @@ class Learner(ABC):
     def _state(self) -> State:
         """The learner's part of ``state_dict``, on any device; by default all attributes that end in ``_``.
 
-        They must be tensors, numbers, text, or lists and dictionaries of these; tensors not in lists.
+        They must be tensors, numbers, text, or lists and dictionaries of these; tensors not in lists. Of a
+        network, its ``state_dict`` is saved, which a subclass must load by itself. ``None`` is not saved.
         """
         own = {name[:-1]: value for name, value in vars(self).items() if name.endswith("_")}
-        return {name: value for name, value in own.items() if name not in _SHARED}
+        return {
+            name: value.state_dict() if isinstance(value, torch.nn.Module) else value
+            for name, value in own.items()
+            if name not in _SHARED and value is not None
+        }
 
     def _load_state(self, state: State) -> None:
         """Take over what ``_state`` returned, which is on the CPU by now, to the learner's device."""

@@ -11,20 +11,19 @@ that is one parabola for each weight, around the mean of the :math:`\theta^*_t` 
 .. math:: \frac{\lambda}{2} \sum_i \Omega_i (\theta_i - c_i)^2 \qquad
     \Omega = \sum_t \Omega_t \qquad c = \sum_t \Omega_t \theta^*_t / \Omega
 
-so two numbers a weight are kept, however many tasks there were, and nothing is approximated.
+so two numbers per weight are kept, however many tasks there were, and nothing is approximated.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.base import State
 from hpn.learners.gnn.finetune import FineTune
 from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import LogRange, SearchChoice
@@ -47,7 +46,7 @@ class Consolidation(FineTune):
     """
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(1.0, 1e4)}
-    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+    tuned_for = "remembering"
 
     importance_: Weights
     center_: Weights
@@ -98,28 +97,11 @@ class Consolidation(FineTune):
     def _gradients(self, value: Tensor, *, keep: bool = False, differentiable: bool = False) -> Weights:
         """Derivative of ``value`` by each weight, 0 where there is none."""
         weights = dict(self.network_.named_parameters())
+        keep = keep or differentiable
         found = torch.autograd.grad(
-            value,
-            list(weights.values()),
-            retain_graph=keep or differentiable,
-            create_graph=differentiable,
-            allow_unused=True,
+            value, list(weights.values()), retain_graph=keep, create_graph=differentiable, materialize_grads=True
         )
-        return {
-            name: torch.zeros_like(weight) if gradient is None else gradient
-            for (name, weight), gradient in zip(weights.items(), found, strict=True)
-        }
-
-    def _state(self) -> State:
-        return {**super()._state(), "importance": self.importance_, "center": self.center_}
-
-    def _load_state(self, state: State) -> None:
-        super()._load_state(state)
-        self.importance_ = self._copied(state["importance"])
-        self.center_ = self._copied(state["center"])
-
-    def _copied(self, weights: Weights) -> Weights:
-        return {name: kept.to(self.device, copy=True) for name, kept in weights.items()}
+        return dict(zip(weights, found, strict=True))
 
 
 def add_scaled(total: Weights, term: Weights, factor: float) -> Weights:

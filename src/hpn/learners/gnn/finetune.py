@@ -37,8 +37,8 @@ class FineTune(Learner):
         lr: Learning rate.
         weight_decay: Strength of the L2 penalty on all weights.
         dropout: Share of inputs and hidden units dropped in training.
-        batch_size: Nodes a step, each with the part of the graph that it needs; ``None`` for all at once.
-        num_neighbors: Neighbours drawn for a node in a mini-batch at most; ``None`` for all. Answers always
+        batch_size: Nodes per step, each with the part of the graph that it needs; ``None`` for all at once.
+        num_neighbors: Neighbours drawn per node of a mini-batch at most; ``None`` for all. Predictions always
             use all.
         seed: Draws initial weights, dropout, mini-batches and neighbours.
 
@@ -63,7 +63,7 @@ class FineTune(Learner):
         "dropout": OneOf(0.0, 0.5),
     }
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "learning"
-    answers_ahead: ClassVar[bool] = True
+    answers_ahead = True
 
     network_: Backbone
     epoch_: int
@@ -147,7 +147,7 @@ class FineTune(Learner):
         )
 
     def _mark(self, y: Tensor, classes: Classes) -> tuple[Tensor, Tensor]:
-        """Columns of the head that stand for ``y``, and those each may be told from."""
+        """Columns of the head that stand for ``y``, and those that each competes with."""
         own = self._columns(classes)
         allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool, device=CPU)
         allowed[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
@@ -193,21 +193,21 @@ class FineTune(Learner):
     def _scores(self, query: Query) -> Tensor:
         adjacency = self.network_.prepare(query.graph.edge_index, query.graph.num_nodes)
         is_learned = query.task is None or query.task < len(self.tasks_)
-        # A head that all tasks share answers about tasks to come by position, as far as it is wide enough.
+        # A head that all tasks share scores tasks to come by position, as far as it is wide enough.
         columns = self._columns(query.classes) if is_learned else list(range(len(query.classes)))
         if self.batch_size is None:
             logits = self._answer(query.graph.x, adjacency, query.nodes)
         else:
             cutter = SubgraphCutter(query.graph.features, adjacency)
-            asked, place = torch.unique(query.nodes, return_inverse=True)
-            cuts = (cutter.cut(nodes) for nodes in torch.split(asked, self.batch_size))
+            distinct, place = torch.unique(query.nodes, return_inverse=True)
+            cuts = (cutter.cut(nodes) for nodes in torch.split(distinct, self.batch_size))
             logits = torch.cat([self._answer(cut.x, cut.adjacency, cut.rows) for cut in cuts])[place]
         missing = max(columns) + 1 - logits.shape[1]
         logits = F.pad(logits, (0, missing), value=-torch.inf) if missing > 0 else logits
         return logits[:, columns].log_softmax(dim=1)
 
     def _answer(self, x: Tensor, adjacency: Adjacency, rows: Tensor) -> Tensor:
-        """Logits of some nodes, computed on the learner's device and given back on the CPU."""
+        """Logits of some nodes, computed on the learner's device and returned on the CPU."""
         there = tuple(part.to(self.device) for part in adjacency)
         logits: Tensor = self.network_(move_features(x, self.device), there)
         return logits[rows.to(self.device)].cpu()
@@ -226,19 +226,26 @@ class FineTune(Learner):
         return kind(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
     def _state(self) -> State:
-        state: State = {"network": self.network_.state_dict(), "epoch": self.epoch_}
+        state = super()._state()
         if self._is_resumed():
             moments = self._optimizer.state_dict()["state"]
             state["optimizer"] = {str(number): dict(entry) for number, entry in moments.items()}
         return state
 
     def _load_state(self, state: State) -> None:
-        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
-            self.network_ = self._new_network(self._num_outputs()).eval()
-        self.network_.load_state_dict(state["network"])
-        self.epoch_ = state["epoch"]
-        if "optimizer" in state:
+        rest = dict(state)
+        weights, moments = rest.pop("network"), rest.pop("optimizer", None)
+        super()._load_state(rest)
+        self.network_ = self._restore(weights)
+        if moments is not None:
             self._optimizer = self._new_optimizer()
-            moments = {int(number): entry for number, entry in state["optimizer"].items()}
             groups = self._optimizer.state_dict()["param_groups"]
-            self._optimizer.load_state_dict({"state": moments, "param_groups": groups})
+            entries = {int(number): entry for number, entry in moments.items()}
+            self._optimizer.load_state_dict({"state": entries, "param_groups": groups})
+
+    def _restore(self, weights: State) -> Backbone:
+        """A network in evaluation mode with given weights."""
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
+            network = self._new_network(self._num_outputs()).eval()
+        network.load_state_dict(weights)
+        return network

@@ -1,7 +1,7 @@
 """Joint training: after each task, train a new network on all tasks so far.
 
-The upper bound of the paper's Table 1 ("Join."): every task's data is at hand at any time, so this is
-no continual learning and nothing can be forgotten. The paper does not say which head it has. A learner
+The upper bound of the paper's Table 1 ("Join."): every task's data is available at any time, so this is
+not continual learning, and nothing can be forgotten. The paper does not say which head it has. A learner
 that sees all tasks at once has no reason to make them share two logits, so by default every class has
 one; with ``head="shared"``, the tasks share a head as in fine-tuning, which costs accuracy.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from hpn.learners.base import State
 from hpn.learners.gnn.finetune import FineTune
 from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import OneOf, SearchChoice
@@ -21,21 +20,21 @@ from hpn.streams import Step
 class Joint(FineTune):
     """Fine-tuning's network, trained from scratch on the tasks so far, together.
 
-    An epoch goes over the training nodes of all tasks. In the task scenario a node is told from the other
-    classes of its task only, in training as in testing.
+    An epoch goes over the training nodes of all tasks. In the task scenario the classes of
+    a task compete with each other only, in training as in testing.
 
     Args:
-        head: ``classes`` (a logit a class) or ``shared`` (the tasks share logits; task scenario only).
+        head: ``classes`` (one logit per class) or ``shared`` (the tasks share logits; task scenario only).
         training: What :class:`FineTune` takes.
 
     Attributes:
-        data_numbers_: Numbers of the data of all tasks so far, which must be at hand.
+        data_numbers_: Numbers of the data of all tasks so far, which must be available.
     """
 
-    sees_past: ClassVar[bool] = True
-    answers_ahead: ClassVar[bool] = False
+    sees_past = True
+    answers_ahead = False
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "epochs": OneOf(50, 100, 200)}
-    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+    tuned_for = "remembering"
 
     data_numbers_: int
 
@@ -62,10 +61,3 @@ class Joint(FineTune):
 
     def _training_data(self, step: Step) -> TrainingData:
         return self._gather([*step.past, step])
-
-    def _state(self) -> State:
-        return {**super()._state(), "data_numbers": self.data_numbers_}
-
-    def _load_state(self, state: State) -> None:
-        super()._load_state(state)
-        self.data_numbers_ = state["data_numbers"]

@@ -1,7 +1,7 @@
 r"""Learning without forgetting (Li and Hoiem, ECCV 2016).
 
-Before a task is learned, the network as it is becomes the teacher. On the new task's nodes the network must
-go on saying what its teacher says,
+Before a task is learned, the network as it is becomes the teacher. On the nodes of the new task, the network
+is trained to predict as its teacher does,
 
 .. math:: \lambda \sum_t \frac{1}{n} \sum_v - \sum_{c \in t}
     \sigma_c\bigl(z^*(v) / T\bigr) \log \sigma_c\bigl(z(v) / T\bigr)
@@ -15,7 +15,7 @@ has one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +31,7 @@ from hpn.streams import Step
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Cross entropy of the student's softened answers under the teacher's, mean over rows.
+    """Cross entropy of the student's softened predictions under the teacher's, mean over rows.
 
     Example:
         >>> same = torch.tensor([[2.0, 0.0]])
@@ -42,11 +42,11 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
 
 class LwF(FineTune):
-    """Fine-tuning that keeps answering as before on the new task's nodes.
+    """Fine-tuning that keeps the predictions of the network so far on the nodes of the new task.
 
     Args:
-        strength: Weight of the old answers (λ).
-        temperature: Softens the answers compared (T).
+        strength: Weight of the earlier predictions (λ).
+        temperature: Softens the predictions that are compared (T).
         training: What :class:`FineTune` takes.
 
     Attributes:
@@ -54,7 +54,7 @@ class LwF(FineTune):
     """
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(0.1, 100.0)}
-    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+    tuned_for = "remembering"
 
     teacher_: Backbone | None
 
@@ -71,7 +71,7 @@ class LwF(FineTune):
 
     def _begin(self, step: Step) -> None:
         super()._begin(step)
-        self.teacher_ = self._copy(self.network_.state_dict()) if step.index > 0 else None
+        self.teacher_ = self._restore(self.network_.state_dict()) if step.index > 0 else None
 
     def _loss(self, batch: TrainingData) -> Tensor:
         if self.teacher_ is None:
@@ -92,16 +92,6 @@ class LwF(FineTune):
     def _end(self, step: Step, data: TrainingData) -> None:
         self.teacher_ = None
 
-    def _state(self) -> State:
-        teacher = {} if self.teacher_ is None else {"teacher": self.teacher_.state_dict()}
-        return {**super()._state(), **teacher}
-
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
-        self.teacher_ = self._copy(state["teacher"]) if "teacher" in state else None
-
-    def _copy(self, weights: State) -> Backbone:
-        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
-            copy = self._new_network(self.network_.num_outputs).eval()
-        copy.load_state_dict(weights)
-        return copy
+        self.teacher_ = self._restore(state["teacher"]) if "teacher" in state else None

@@ -1,4 +1,4 @@
-"""Nodes kept of earlier tasks, for methods that go over them again.
+"""Nodes kept of earlier tasks, for methods that replay them.
 
 Where earlier nodes stay in view (``seen`` edges), a kept node is found again by its id, with the
 neighbourhood it has by then. Elsewhere the old graph is gone: what is kept of a node are its features, and it
@@ -8,7 +8,6 @@ comes back alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -67,7 +66,7 @@ class Kept:
 
     @classmethod
     def from_state(cls, state: State, num_features: int) -> Kept:
-        """What :meth:`to_state` gave."""
+        """What :meth:`to_state` returned."""
         x = state.get("x")
         if "crow" in state:
             size = (len(state["y"]), num_features)
@@ -89,7 +88,7 @@ class Replay(FineTune):
         kept_: Nodes kept of each task so far.
     """
 
-    tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
+    tuned_for = "remembering"
 
     kept_: list[Kept]
     _memories: list[TrainingData]
@@ -120,6 +119,6 @@ class Replay(FineTune):
         return {**super()._state(), "kept": kept}
 
     def _load_state(self, state: State) -> None:
-        super()._load_state(state)
         kept = state["kept"]
+        super()._load_state(state)
         self.kept_ = [Kept.from_state(kept[str(task)], self.num_features_) for task in range(len(kept))]

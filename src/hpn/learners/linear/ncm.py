@@ -1,7 +1,7 @@
 """Nearest class mean on smoothed features.
 
 Keeps one mean per class, over all its nodes so far, so nothing is forgotten, and all classes live in one
-space, so that it answers with or without the task. The cheapest learner that can be right. It is computed
+space, so that it predicts with or without the task. The cheapest learner that can be right. It is computed
 with NumPy and SciPy on the CPU, whatever device is chosen.
 """
 
@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.learners.base import Learner, Observer
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features, Slots, see
 from hpn.nn.smoothing import Normalization
@@ -70,8 +70,6 @@ class NCM(Learner):
             self.means_, self.counts_ = torch.zeros(0, self.num_features_, device=CPU), []
             self.hops_ = self._choose_hops(slots, step)
         self._add(step, _class_means(slots, self.hops_, step))
-        self.in_progress_ = False
-        self._epoch_done(observer, Progress(step.index, 1, 1))
 
     def _add(self, step: Step, means: Tensor) -> None:
         """Let new nodes count as much as those before; a class that is new has none before."""
@@ -102,13 +100,6 @@ class NCM(Learner):
         means = _unit(self.means_[[position[label] for label in query.classes]])
         cosine = _cosine(features, means)
         return (cosine / self.temperature).log_softmax(dim=1)
-
-    def _state(self) -> State:
-        return {"means": self.means_, "counts": list(self.counts_), "hops": self.hops_}
-
-    def _load_state(self, state: State) -> None:
-        self.means_, self.counts_ = state["means"].clone(), list(state["counts"])
-        self.hops_ = state["hops"]
 
 
 def _class_means(slots: Slots, hop: int, step: Step) -> Tensor:

@@ -1,4 +1,4 @@
-"""One logistic regression a task, on features smoothed over the task's graph.
+"""One logistic regression per task, on features smoothed over the task's graph.
 
 No continual learning at all: each task has a classifier of its own, so nothing is forgotten and
 memory grows with the tasks. It is the floor under every method here. Its grids and normalisation were
@@ -9,7 +9,7 @@ docs/explanation/learners.md states how. It is computed with scikit-learn on the
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
@@ -28,7 +28,7 @@ DEFAULT_HOPS, DEFAULT_STRENGTH = 2, 10.0
 
 
 class Probe(Learner):
-    """Logistic regression on smoothed features, one a task.
+    """Logistic regression on smoothed features, one per task.
 
     The number of hops and the inverse regularisation strength C (0.01 to 1,000) are chosen for each task
     by accuracy on its validation nodes, ties by their log-likelihood. Without the task, every classifier
@@ -42,13 +42,13 @@ class Probe(Learner):
         seed: Unused; every learner has one.
 
     Attributes:
-        weights_: ``[num_rows, num_features]`` a task; one row for two classes, none for one class.
-        biases_: ``[num_rows]`` a task.
+        weights_: ``[num_rows, num_features]`` per task; one row for two classes, none for one class.
+        biases_: ``[num_rows]`` per task.
         hops_: Chosen number of hops of each task.
         strengths_: Chosen C of each task.
     """
 
-    needs_tasks: ClassVar[bool] = True
+    needs_tasks = True
 
     weights_: list[Tensor]
     biases_: list[Tensor]

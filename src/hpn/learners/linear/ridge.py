@@ -23,7 +23,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.learners.base import Learner, Observer, State
 from hpn.nn.device import CPU
 from hpn.nn.encoder import see
 from hpn.nn.smoothing import Normalization
@@ -132,8 +132,6 @@ class Ridge(Learner):
         self.sums_ = torch.from_numpy(total)
         self.num_rows_ += len(step.train)
         self.weights_ = self._solve()
-        self.in_progress_ = False
-        self._epoch_done(observer, Progress(step.index, 1, 1))
 
     def _encode(self, graph: GraphView, nodes: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield h of some of ``nodes`` after the other, with which of them these are; in float64."""
@@ -164,10 +162,8 @@ class Ridge(Learner):
         return torch.from_numpy(stacked / self.temperature).log_softmax(dim=1).float()
 
     def _state(self) -> State:
-        return {"gram": self.gram_, "sums": self.sums_, "num_rows": self.num_rows_}
+        return {name: value for name, value in super()._state().items() if name != "weights"}
 
     def _load_state(self, state: State) -> None:
-        self.gram_ = state["gram"].clone()
-        self.sums_ = state["sums"].clone()
-        self.num_rows_ = state["num_rows"]
+        super()._load_state(state)
         self.weights_ = self._solve()
