@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from hpn.datasets import Graph
-from hpn.learners import ERGNN, FineTune, Learner, Observer, Progress
+from hpn.learners import ERGNN, Learner, Observer, Progress
 from hpn.streams import GraphView, Step, TaskStream
 
 POSITIONS = [0.0, 1.0, 2.0, 50.0, 51.0, 100.0, 101.0, 103.0]
@@ -216,21 +216,3 @@ def test_a_mini_batch_weighs_by_its_own_size(stream: TaskStream) -> None:
         share = kept / (5 + kept)
         expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
         assert watch.found[index] == pytest.approx(expected, rel=1e-4)
-
-
-def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
-    learners = [ERGNN(epochs=4), FineTune(epochs=4)]
-    for learner in learners:
-        learner.fit_task(stream.step(0))
-    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_weighing_new_nodes_only_is_fine_tuning(stream: TaskStream) -> None:
-    """Without dropout, which draws for the old nodes too."""
-    learners = [ERGNN(epochs=4, dropout=0.0, new_share=1.0), FineTune(epochs=4, dropout=0.0)]
-    for learner in learners:
-        for index in range(2):
-            learner.fit_task(stream.step(index))
-    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from hpn.datasets import Graph
-from hpn.learners import GEM, FineTune, Learner, Observer, Progress
+from hpn.learners import GEM, Learner, Observer, Progress
 from hpn.learners.gnn.gem import project
 from hpn.streams import TaskStream
 
@@ -197,11 +197,3 @@ def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> Non
 def test_nodes_are_drawn(stream: TaskStream) -> None:
     kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.step(0)).kept_[0].x for seed in (0, 1)]  # type: ignore[attr-defined]
     assert not torch.equal(*kept)
-
-
-def test_the_first_task_is_learned_as_by_fine_tuning(stream: TaskStream) -> None:
-    learners = [GEM(epochs=4), FineTune(epochs=4)]
-    for learner in learners:
-        learner.fit_task(stream.step(0))
-    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
-        assert torch.equal(one, other)

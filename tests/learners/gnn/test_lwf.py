@@ -105,18 +105,6 @@ def test_the_teacher_is_the_network_before_the_task_and_only_there_while_it_is_l
             assert torch.equal(teacher[name][tuple(slice(size) for size in weight.shape)], weight), name
 
 
-@pytest.mark.parametrize("batch_size", [None, 16])
-@pytest.mark.parametrize("scenario", ["task", "class"])
-def test_without_strength_it_is_fine_tuning(graph: Graph, scenario: Any, batch_size: int | None) -> None:
-    stream = TaskStream(graph, scenario=scenario)
-    learners = [LwF(strength=0.0, epochs=3, batch_size=batch_size), FineTune(epochs=3, batch_size=batch_size)]
-    for learner in learners:
-        for index in range(3):
-            learner.fit_task(stream.step(index))
-    for one, other in zip(*(learner.network_.parameters() for learner in learners), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_a_great_strength_keeps_the_old_answers_on_the_new_nodes(stream: TaskStream) -> None:
     def shift(learner: FineTune) -> float:
         learner.fit_task(stream.step(0))

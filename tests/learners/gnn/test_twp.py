@@ -146,24 +146,6 @@ def test_sparsity_makes_importance_smaller(stream: TaskStream, backbone: Any) ->
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("scenario", ["task", "class"])
-def test_without_strength_it_is_fine_tuning(graph: Graph, backbone: Any, scenario: Any) -> None:
-    stream = TaskStream(graph, scenario=scenario)
-    off: dict[str, Any] = {"loss_strength": 0.0, "topology_strength": 0.0, "sparsity": 0.0}
-    learners = [
-        TWP(backbone=backbone, epochs=3, **off),
-        TWP(backbone=backbone, epochs=3, strength=0.0),
-        FineTune(backbone=backbone, epochs=3),
-    ]
-    for learner in learners:
-        for index in range(3):
-            learner.fit_task(stream.step(index))
-    for weights in zip(*(learner.network_.parameters() for learner in learners), strict=True):
-        assert torch.equal(weights[0], weights[2])
-        assert torch.equal(weights[1], weights[2])
-
-
-@pytest.mark.parametrize("backbone", BACKBONES)
 def test_logits_that_are_not_allowed_do_no_harm(graph: Graph, backbone: Any) -> None:
     """They are minus infinity, which second derivatives could turn into NaN."""
     stream = TaskStream(graph, tasks="0,1,2;3,4")

@@ -14,7 +14,6 @@ from hpn.evaluation import evaluate
 from hpn.learners.linear import ridge
 from hpn.learners.linear.ridge import Ridge
 from hpn.nn.encoder import STEPS, draw_signs
-from hpn.params import check_space
 from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 
 PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
@@ -177,10 +176,6 @@ def test_nodes_without_features_are_answered_by_how_many_there_are() -> None:
     scores = learner.predict_scores(Query(view, torch.tensor([5]), (7, 9)))
     expected = torch.tensor([[0.4, 0.6]]) / 0.1
     assert torch.allclose(scores, expected.log_softmax(dim=1), atol=1e-5)
-
-
-def test_the_search_space_can_be_searched() -> None:
-    check_space(Ridge)
 
 
 @pytest.mark.slow
