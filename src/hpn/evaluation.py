@@ -1,4 +1,4 @@
-"""Asking a learner about the steps so far, and comparing its answers with the right ones."""
+"""Evaluation of a learner on the steps so far."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hpn.streams.stream import Part
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the accuracy matrices, in per cent: steps ``0 … after``, then those still to come.
+    """One row of the accuracy matrices, in percent: steps ``0 … after``, then those still to come.
 
     Args:
-        accuracy: Share of right answers.
+        accuracy: Share of correct predictions.
         balanced: The same for each class, averaged over the classes of the step.
         chance: Accuracy of guessing among the classes to choose from.
     """
@@ -30,16 +30,16 @@ class Row:
 def evaluate(
     learner: Learner, stream: Stream, *, after: int, mode: Evaluate, part: Part = "test", ahead: int = 0
 ) -> Row:
-    """Ask ``learner`` about every step up to ``after``, once.
+    """Evaluate ``learner`` once on every step up to ``after``.
 
     Args:
         learner: The learner, which sees queries only.
-        stream: Where the questions come from.
+        stream: Where the queries come from.
         after: The step learned last.
         mode: ``oracle`` (the task is given), ``global`` (each node alone, among all classes seen) or
             ``grouped`` (the nodes of a task together, the task to be inferred).
         part: ``test`` to report; ``val`` to choose anything.
-        ahead: Steps to come that are asked about as well.
+        ahead: Steps to come that are evaluated as well.
     """
     right, y, owner = [], [], []
     chance: dict[int, float] = {}

@@ -188,7 +188,7 @@ def check_space(learner: Any) -> None:
     """Check that a learner's ``search_space`` can be searched.
 
     Raises:
-        ConfigError: If it names what is no hyper-parameter, or a value or limit that is not allowed.
+        ConfigError: If it names something that is not a hyper-parameter, or a value or limit that is not allowed.
     """
     owner = f"the search space of {learner.__name__}"
     for name, choice in learner.search_space.items():

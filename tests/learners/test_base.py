@@ -32,7 +32,7 @@ class Fixed(Learner):
     def _load_state(self, state: State) -> None: ...
 
 
-def query(classes: tuple[int, ...], *, num_nodes: int, grouped: bool) -> Query:
+def make_query(classes: tuple[int, ...], *, num_nodes: int, grouped: bool) -> Query:
     graph = GraphView(torch.zeros(num_nodes, 12), torch.zeros(2, 0).long())
     return Query(graph, torch.arange(num_nodes), classes, grouped=grouped)
 
@@ -45,9 +45,9 @@ def test_a_group_gets_the_task_that_makes_it_likeliest(stream: TaskStream) -> No
     # Node by node two of three are best explained by task 0, but the third excludes it.
     probabilities = torch.tensor([[0.5, 0.1, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2], [1e-6, 1e-6, 0.1, 0.9]])
     learner.scores = probabilities.log()
-    alone = learner.predict(query((*first, *second), num_nodes=3, grouped=False))
+    alone = learner.predict(make_query((*first, *second), num_nodes=3, grouped=False))
     assert alone.tolist() == [first[0], first[1], second[1]]
-    together = learner.predict(query((*first, *second), num_nodes=3, grouped=True))
+    together = learner.predict(make_query((*first, *second), num_nodes=3, grouped=True))
     assert together.tolist() == [second[0], second[0], second[1]]
 
 
@@ -61,9 +61,9 @@ def test_a_shared_head_needs_the_task(stream: TaskStream) -> None:
     learner = LEARNERS["finetune"](epochs=1)  # type: ignore[call-arg]
     for index in range(2):
         learner.fit_task(stream.step(index))
-    asked, _ = stream.query(step=None, after=1, evaluate="global")
+    query, _ = stream.query(step=None, after=1, evaluate="global")
     with pytest.raises(ConfigError, match="shared by all tasks cannot answer"):
-        learner.predict(asked)
+        learner.predict(query)
 
 
 def test_where_to_compute_is_no_hyper_parameter() -> None:

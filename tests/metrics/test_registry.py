@@ -38,7 +38,7 @@ def triangle(matrix: Array, ahead: int = 0) -> Matrix:
 
 
 @given(squares(), st.integers(0, 6))
-def test_every_metric_agrees_with_its_reference_however_far_ahead_was_asked(squares: list[Array], ahead: int) -> None:
+def test_every_metric_agrees_with_its_reference_however_far_ahead_it_looks(squares: list[Array], ahead: int) -> None:
     assert set(REFERENCES) == set(METRICS)
     matrix, chance, reference, balanced = squares
     measured = Measured(triangle(matrix, ahead), triangle(balanced), triangle(chance, ahead), triangle(reference))

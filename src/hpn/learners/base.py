@@ -1,17 +1,17 @@
-"""The contract every learner keeps: learn a task, answer a query, give away all state."""
+"""The contract of every learner: learn a task, answer a query, save and load all state."""
 
 from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from hpn.errors import ConfigError, DataError, NotFittedError
-from hpn.learners.observer import Observer, Progress
 from hpn.nn.device import CPU, choose_device, generator_states, own_generator, to_cpu
 from hpn.params import SearchChoice, declared_params, resolve_params
 from hpn.streams import Classes, Query, Scenario, Step
@@ -21,7 +21,22 @@ State = dict[str, Any]
 _SHARED = ("tasks", "scenario", "num_features", "in_progress", "rng", "device_rng")
 """What every learner has in its state."""
 
-__all__ = ["Learner", "Observer", "Progress", "State"]
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a task is: ``done`` of ``total`` epochs, or whatever a learner counts."""
+
+    task: int
+    done: int
+    total: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Observer:
+    """Watches a learner: progress bars, logs and checkpoints are observers. It never changes learning."""
+
+    def after_epoch(self, learner: Learner, progress: Progress) -> None:
+        """Called when an epoch is finished and the learner's ``state_dict`` is complete."""
 
 
 class Learner(ABC):
@@ -35,10 +50,9 @@ class Learner(ABC):
     Randomness comes from a generator of the learner's own: a fit neither reads nor moves PyTorch's
     global one.
 
-    Tasks, queries, answers and ``state_dict`` are on the CPU; a learner moves what it needs to its device,
-    as late and as little as is sensible. Where it computes is no hyper-parameter: what was learned on one
-    device can be resumed on another. A resumed fit equals an uninterrupted one bit for bit on the CPU,
-    and elsewhere as far as the device's operations are deterministic.
+    Tasks, queries, predictions and ``state_dict`` are on the CPU; a learner moves what it needs to its device.
+    The device is not a hyper-parameter: what was learned on one can be resumed on another. A resumed fit equals
+    an uninterrupted one bit for bit on the CPU, and elsewhere as far as operations are deterministic.
 
     Attributes:
         device: Where it computes; see :meth:`to`.
@@ -49,13 +63,13 @@ class Learner(ABC):
     """
 
     sees_past: ClassVar[bool] = False
-    """Whether earlier tasks are shown again: joint training, which is no continual learning."""
+    """Whether earlier tasks are shown again: joint training, which is not continual learning."""
 
     needs_tasks: ClassVar[bool] = False
     """Whether every step must be a task, with classes that no other step has."""
 
     answers_ahead: ClassVar[bool] = False
-    """Whether it answers about tasks that it has not learned, if they are given: one head for all tasks."""
+    """Whether it predicts for tasks that it has not learned, if they are given: one head for all tasks."""
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {}
     """What ``hpn tune`` searches, by hyper-parameter."""
@@ -141,7 +155,7 @@ class Learner(ABC):
 
     @torch.no_grad()
     def predict_scores(self, query: Query) -> Tensor:
-        """Log-probability of each of ``query.classes`` for each node asked about.
+        """Log-probability of each of ``query.classes`` for each query node.
 
         Shapes:
             - result: ``[len(query.nodes), len(query.classes)]``
@@ -214,7 +228,7 @@ class Learner(ABC):
         return None
 
     def represent(self, query: Query) -> Tensor | None:
-        """What the learner makes of each node asked about, one row per node, if it can show that."""
+        """A representation of each query node, one row per node; ``None`` if the learner has none."""
         return None
 
     @abstractmethod
@@ -256,15 +270,19 @@ class Learner(ABC):
         class has a column of its own, in order of arrival.
         """
         if not self._has_shared_head:
-            position = {label: at for at, label in enumerate(self.classes_)}
-            return [position[label] for label in classes]
+            return self._positions(classes)
         for task in self.tasks_:
             if set(classes) <= set(task):
                 return [task.index(label) for label in classes]
         raise ConfigError("a head shared by all tasks cannot answer unless the task is given")
 
+    def _positions(self, classes: Classes) -> list[int]:
+        """Positions of some classes in order of arrival."""
+        position = {label: at for at, label in enumerate(self.classes_)}
+        return [position[label] for label in classes]
+
     def _epoch_done(self, observer: Observer, progress: Progress) -> None:
-        """Tell the observer, with the random state as it is now."""
+        """Notify the observer, with the random state as it is now."""
         self._keep_random()
         observer.after_epoch(self, progress)
 

@@ -2,7 +2,7 @@ r"""The list of metrics: everything that shows or writes metrics iterates over :
 
 All are functions of what was measured with one seed. Row ``i`` of the accuracy matrix holds the accuracies
 on steps ``0 … i`` after step ``i`` was learned, so ``matrix[i][j]`` is the paper's :math:`a_{i,j}`; where
-steps to come were asked about, their accuracies follow in the same row. A new metric is one decorated
+steps to come were evaluated, their accuracies follow in the same row. A new metric is one decorated
 function.
 """
 
@@ -18,7 +18,7 @@ Matrix = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured with one seed, in per cent.
+    """What was measured with one seed, in percent.
 
     Args:
         matrix: Accuracies: row ``i`` is after step ``i``.
@@ -38,8 +38,8 @@ class Measured:
         lengths = [len(row) for row in self.matrix]
         if not lengths or any(not i < length <= len(lengths) for i, length in enumerate(lengths)):
             raise ValueError(
-                f"matrix must have rows of 1, 2, … p accuracies, or more where steps to come were asked "
-                f"about, got rows of {lengths}"
+                f"matrix must have rows of 1, 2, … p accuracies, or more where steps to come were evaluated, "
+                f"got rows of {lengths}"
             )
 
     def until(self, step: int) -> Measured:

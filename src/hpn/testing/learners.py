@@ -529,7 +529,7 @@ def _outcome(learner: Learner, stream: Stream, default: torch.device, *, moves: 
     with default:
         for step in steps:
             learner.fit_task(step)
-            if moves:  # to another device, as far as a learner can tell
+            if moves:  # to another device, as far as a learner can see
                 learner.to(torch.device("cpu", step.index))
         leaves = _flatten(learner.state_dict()).values()
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]

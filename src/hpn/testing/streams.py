@@ -156,7 +156,7 @@ def queries_carry_no_labels(case: StreamCase) -> None:
 
 
 def oracle_queries_are_about_one_task(case: StreamCase) -> None:
-    """With tasks, an oracle query states its task and asks among its classes."""
+    """With tasks, an oracle query states its task and has its classes."""
     if not case.kind.has_tasks:
         raise SkipTest("it has no tasks")
     for stream in case.streams():

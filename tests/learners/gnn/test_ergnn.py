@@ -177,7 +177,7 @@ class Watch(Observer):
         self.old.append(old)
 
     def _losses(self, learner: ERGNN, view: GraphView, nodes: Tensor, y: Tensor) -> Tensor:
-        """Of each node, told from the classes of its own task or from all seen."""
+        """Of each node, among the classes of its own task or all seen."""
         with torch.no_grad():
             logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[nodes]
         column = []

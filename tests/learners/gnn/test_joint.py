@@ -42,7 +42,7 @@ def test_it_has_the_training_nodes_of_every_task(stream: TaskStream) -> None:
 
 
 def test_it_starts_from_scratch_with_every_task(stream: TaskStream) -> None:
-    """What it knew has no influence: only its random numbers go on."""
+    """What it knew has no influence: only its random numbers continue."""
     learner = fit(stream, epochs=3)
     other = fit(stream, epochs=3)
     with torch.no_grad():

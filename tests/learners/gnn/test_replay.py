@@ -155,7 +155,7 @@ def test_numbers_kept_between_tasks(any_graph: Graph, edges: Any) -> None:
 
 @pytest.mark.parametrize("kind", [GEM, ERGNN])
 def test_later_tasks_need_nothing_but_what_was_kept(graph: Graph, kind: Any) -> None:
-    """A new learner with the state alone, and the second task alone, goes on as the old one."""
+    """A new learner with the state alone, and the second task alone, continues as the old one."""
     stream = TaskStream(graph)
     learner = kind(epochs=3).fit_task(stream.step(0))
     other = kind(epochs=3).load_state_dict(copy.deepcopy(learner.state_dict()))

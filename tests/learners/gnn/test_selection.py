@@ -58,7 +58,7 @@ def test_a_border_between_two_lines() -> None:
 
 
 def test_what_is_nearby_does_not_depend_on_how_rows_are_taken_in_turns() -> None:
-    """One row more than is compared at once, and that one far away: it is one of many all the same."""
+    """One row more than is compared at once, and that one is an outlier: it counts like any other."""
     points, target = clouds(ROWS_AT_ONCE + 1)
     points[-1] = 500
     assert cover(points, target, 0.5).tolist() == count_nearby(points, target, 0.5).tolist()

@@ -96,14 +96,14 @@ def test_neighbours_are_drawn_in_batches_only(data: TrainingData) -> None:
 
 
 def test_what_a_step_goes_over_is_moved_and_the_rest_stays(data: TrainingData) -> None:
-    away = replace(data, device=torch.device("meta"))
-    steps = [*away.batches(None), *away.batches(9), *away.singles(2), *away.in_order(9)]
+    remote = replace(data, device=torch.device("meta"))
+    steps = [*remote.batches(None), *remote.batches(9), *remote.singles(2), *remote.in_order(9)]
     assert len(steps) == 1 + 3 + 2 + 3
     for step in steps:
         parts = [step.x, step.nodes, step.target, step.allowed, *step.adjacency]
         assert all(part.is_meta for part in parts)
-    assert not any(part.is_meta for part in (away.x, away.nodes, away.target, *away.adjacency))
-    assert next(away.batches(None)) is next(away.batches(None)), "the whole is moved once"
+    assert not any(part.is_meta for part in (remote.x, remote.nodes, remote.target, *remote.adjacency))
+    assert next(remote.batches(None)) is next(remote.batches(None)), "the whole is moved once"
 
 
 def test_features_that_are_fetched_are_those_in_memory(data: TrainingData) -> None:

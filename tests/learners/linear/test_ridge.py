@@ -180,7 +180,7 @@ def test_nodes_without_features_are_answered_by_how_many_there_are() -> None:
 
 @pytest.mark.slow
 def test_sections_of_debian(data_root: Path) -> None:
-    """25 tasks, each node told from all classes: 87.7 % of all nodes and an AM of 82.9 over five seeds."""
+    """25 tasks, each node among all classes: 87.7 % of all nodes and an AM of 82.9 over five seeds."""
     path = data_root / "debian-sections.npz"
     if not path.is_file():
         pytest.skip(f"no {path}")

@@ -1,6 +1,6 @@
 """Training data made ready once for all epochs, whole or in mini-batches.
 
-It stays on the CPU. What a step goes over is moved when it is asked for: the part of the graph that a
+It stays on the CPU. What a step goes over is moved when it is needed: the part of the graph that a
 mini-batch needs, or, once for all epochs, the whole.
 """
 

@@ -73,7 +73,7 @@ class NCM(Learner):
 
     def _add(self, step: Step, means: Tensor) -> None:
         """Let new nodes count as much as those before; a class that is new has none before."""
-        at = [self.classes_.index(label) for label in step.classes]
+        at = self._positions(step.classes)
         num_new = len(self.classes_) - len(self.counts_)
         counts = torch.tensor([*self.counts_, *[0] * num_new], device=CPU)
         added = (step.train_y.unsqueeze(1) == torch.tensor(step.classes, device=CPU)).sum(dim=0)
@@ -96,9 +96,7 @@ class NCM(Learner):
 
     def _scores(self, query: Query) -> Tensor:
         features = see(query.graph, self.normalization).smoothed(self.hops_, query.nodes.numpy())
-        position = {label: at for at, label in enumerate(self.classes_)}
-        means = _unit(self.means_[[position[label] for label in query.classes]])
-        cosine = _cosine(features, means)
+        cosine = _cosine(features, _unit(self.means_[self._positions(query.classes)]))
         return (cosine / self.temperature).log_softmax(dim=1)
 
 

@@ -32,8 +32,8 @@ class Probe(Learner):
 
     The number of hops and the inverse regularisation strength C (0.01 to 1,000) are chosen for each task
     by accuracy on its validation nodes, ties by their log-likelihood. Without the task, every classifier
-    speaks for its own classes, weighted by how confident it is (the sum of its squared probabilities). It
-    needs tasks: of two classifiers that know the same class, neither could speak for it.
+    scores its own classes, weighted by how confident it is (the sum of its squared probabilities). It needs
+    tasks, because two classifiers may not score the same class.
 
     Args:
         max_hops: The most hops tried.
@@ -102,7 +102,7 @@ class Probe(Learner):
             return LogisticRegression(C=strength, max_iter=self.max_iter).fit(features, y)
 
     def _keep(self, step: Step, best: tuple[Any, Any, int, float] | None) -> None:
-        if best is None:  # one class: nothing to tell apart
+        if best is None:  # one class: nothing to learn
             weight, bias, hops, strength = (
                 torch.zeros(0, self.num_features_, device=CPU),
                 torch.zeros(0, device=CPU),

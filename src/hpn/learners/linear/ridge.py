@@ -28,7 +28,7 @@ from hpn.nn.device import CPU
 from hpn.nn.encoder import see
 from hpn.nn.smoothing import Normalization
 from hpn.params import LogRange, OneOf, SearchChoice
-from hpn.streams import Classes, GraphView, Query, Step
+from hpn.streams import GraphView, Query, Step
 
 ROWS_AT_ONCE = 1024
 """Nodes encoded at a time, which bounds memory."""
@@ -128,7 +128,7 @@ class Ridge(Learner):
         self.gram_ = torch.from_numpy(gram)
         total = np.zeros((self.width + 1, len(self.classes_)))
         total[:, : self.sums_.shape[1]] = self.sums_.numpy()
-        total[:, self._places(step.classes)] += sums
+        total[:, self._positions(step.classes)] += sums
         self.sums_ = torch.from_numpy(total)
         self.num_rows_ += len(step.train)
         self.weights_ = self._solve()
@@ -150,13 +150,8 @@ class Ridge(Learner):
         factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         return torch.from_numpy(scipy.linalg.cho_solve(factor, self.sums_.numpy(), check_finite=False))
 
-    def _places(self, classes: Classes) -> list[int]:
-        """Columns of some classes."""
-        position = {label: at for at, label in enumerate(self.classes_)}
-        return [position[label] for label in classes]
-
     def _scores(self, query: Query) -> Tensor:
-        weights = self.weights_[:, self._places(query.classes)].numpy()
+        weights = self.weights_[:, self._positions(query.classes)].numpy()
         outputs = [hidden @ weights for _, hidden in self._encode(query.graph, query.nodes)]
         stacked = np.concatenate([np.zeros((0, len(query.classes))), *outputs])
         return torch.from_numpy(stacked / self.temperature).log_softmax(dim=1).float()
