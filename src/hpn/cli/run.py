@@ -10,41 +10,25 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from hpn.cli import options
 from hpn.cli.app import app, fail
-from hpn.cli.options import (
-    Backbone,
-    Dataset,
-    EvaluateAhead,
-    Fresh,
-    Method,
-    Place,
-    Places,
-    ProtocolOptions,
-    Runs,
-    Seeds,
-    Settings,
-    Track,
-    WatchedOutput,
-    read_settings,
-    with_options,
-)
 from hpn.errors import ConfigError
 
 
 @app.command()
-@with_options
+@options.with_options
 def run(
-    dataset: Dataset,
+    dataset: options.Dataset,
     *,
-    method: Method = "hpn",
-    backbone: Backbone = None,
-    seeds: Seeds,
-    set_: Settings = None,
+    method: options.Method = "hpn",
+    backbone: options.Backbone = None,
+    seeds: options.Seeds,
+    set_: options.Settings = None,
     recipe: Annotated[
         Path | None, Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
     ] = None,
     no_recipe: Annotated[bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")] = False,
-    evaluate_ahead: EvaluateAhead = False,
+    evaluate_ahead: options.EvaluateAhead = False,
     reference: Annotated[
         Path | None, Option(metavar="DIR", help="A finished run, such as joint training, for intransigence.")
     ] = None,
@@ -53,10 +37,10 @@ def run(
     ] = False,
     out: Annotated[Path | None, Option(metavar="DIR", help="Run folder.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier run in the folder.")] = False,
-    track: Track = None,
-    protocol: ProtocolOptions,
-    place: Place,
-    output: WatchedOutput,
+    track: options.Track = None,
+    protocol: options.ProtocolOptions,
+    place: options.Place,
+    output: options.WatchedOutput,
 ) -> None:
     """Learn a data set step by step, and evaluate after each step.
 
@@ -72,7 +56,7 @@ def run(
         "method": method,
         "backbone": backbone,
         "seeds": seeds.choose(),
-        "settings": read_settings(set_),
+        "settings": options.read_settings(set_),
         "recipe": None if no_recipe else recipe or "auto",
         "evaluate_ahead": evaluate_ahead,
         "reference": reference,
@@ -93,30 +77,30 @@ def run(
 
 
 @app.command()
-@with_options
+@options.with_options
 def compare(
-    dataset: Dataset,
+    dataset: options.Dataset,
     *,
     methods: Annotated[
         list[str] | None,
         Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat; MODULE:CLASS."),
     ] = None,
     backbones: Annotated[str, Option(metavar="NAMES", help="For methods that have one.")] = "gcn,gat,gin",
-    seeds: Seeds,
+    seeds: options.Seeds,
     set_: Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")] = None,
-    evaluate_ahead: EvaluateAhead = False,
+    evaluate_ahead: options.EvaluateAhead = False,
     no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
-    runs: Runs = Path("runs"),
+    runs: options.Runs = Path("runs"),
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the tables.")] = None,
-    fresh: Fresh = False,
-    track: Track = None,
-    protocol: ProtocolOptions,
-    places: Places,
-    output: WatchedOutput,
+    fresh: options.Fresh = False,
+    track: options.Track = None,
+    protocol: options.ProtocolOptions,
+    places: options.Places,
+    output: options.WatchedOutput,
 ) -> None:
     """Run many methods on a data set, and show them in one table with the paper's numbers.
 
-    Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
+    options.Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
     interrupted one.
     """
     from hpn.display.runs import print_comparison
@@ -129,7 +113,7 @@ def compare(
             methods=methods or "all",
             backbones=backbones,
             seeds=seeds.choose(),
-            settings=read_settings(set_),
+            settings=options.read_settings(set_),
             use_recipes=not no_recipe,
             evaluate_ahead=evaluate_ahead,
             runs=runs,
@@ -148,12 +132,12 @@ def compare(
 
 
 @app.command()
-@with_options
+@options.with_options
 def tune(
-    dataset: Dataset,
+    dataset: options.Dataset,
     *,
-    method: Method = "hpn",
-    backbone: Backbone = None,
+    method: options.Method = "hpn",
+    backbone: options.Backbone = None,
     trials: Annotated[int, Option(metavar="N", help="Settings to try.")] = 30,
     seeds: Annotated[int, Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
     final_seeds: Annotated[int, Option(metavar="N", help="Seeds of the final test.")] = 5,
@@ -163,10 +147,10 @@ def tune(
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search.")] = None,
     recipe_out: Annotated[Path | None, Option(metavar="FILE", help="A copy of the recipe.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier search.")] = False,
-    track: Track = None,
-    protocol: ProtocolOptions,
-    places: Places,
-    output: WatchedOutput,
+    track: options.Track = None,
+    protocol: options.ProtocolOptions,
+    places: options.Places,
+    output: options.WatchedOutput,
 ) -> None:
     """Choose a method's hyper-parameters on validation nodes, and write them as a recipe.
 
@@ -184,7 +168,7 @@ def tune(
             trials=trials,
             seeds=seeds,
             final_seeds=final_seeds,
-            settings=read_settings(set_),
+            settings=options.read_settings(set_),
             out=out,
             recipe_out=recipe_out,
             fresh=fresh,

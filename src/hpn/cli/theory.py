@@ -8,19 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from hpn.cli import options
 from hpn.cli.app import app, fail
-from hpn.cli.options import (
-    ClassesPerTask,
-    DataRoot,
-    Dataset,
-    Edges,
-    OutputOptions,
-    Settings,
-    Tasks,
-    WatchedOutput,
-    read_settings,
-    with_options,
-)
 
 theory_app = typer.Typer(help="Bounds on memory, and conditions of retention.", no_args_is_help=True)
 app.add_typer(theory_app, name="theory")
@@ -33,7 +22,7 @@ Features = Annotated[int, Option(metavar="F", help="Features of a node, to count
 
 
 @theory_app.command()
-@with_options
+@options.with_options
 def bound(
     *,
     dim: Annotated[int, Option(metavar="D", help="Dimension of the prototypes.")],
@@ -42,7 +31,7 @@ def bound(
     threshold_node: Annotated[float | None, Option(metavar="T", help="Of the node level.")] = None,
     threshold_class: Annotated[float | None, Option(metavar="T", help="Of the class level.")] = None,
     features: Features = 0,
-    output: OutputOptions,
+    output: options.OutputOptions,
 ) -> None:
     """Bound the number of prototypes, and their memory (Theorem 1)."""
     from dataclasses import replace
@@ -62,7 +51,7 @@ def bound(
 
 
 @theory_app.command()
-@with_options
+@options.with_options
 def choose(
     *,
     budget: Annotated[str, Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
@@ -71,7 +60,7 @@ def choose(
     ] = None,
     extractors: Extractors = 22,
     features: Features = 0,
-    output: OutputOptions,
+    output: options.OutputOptions,
 ) -> None:
     """Find the smallest distances with which a model never exceeds a memory budget."""
     from hpn.display.theory import print_choices
@@ -91,9 +80,9 @@ def choose(
 
 
 @theory_app.command()
-@with_options
+@options.with_options
 def check(
-    run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")], output: OutputOptions
+    run: Annotated[Path, Argument(help="The folder of a run of hpn, finished or not.")], output: options.OutputOptions
 ) -> None:
     """Check that a run kept its bounds after every task; exit code 1 if it did not."""
     from hpn.display.theory import print_check
@@ -106,17 +95,17 @@ def check(
 
 
 @theory_app.command()
-@with_options
+@options.with_options
 def retention(
-    dataset: Dataset,
+    dataset: options.Dataset,
     *,
-    edges: Edges = "within",
-    tasks: Tasks = None,
-    classes_per_task: ClassesPerTask = None,
+    edges: options.Edges = "within",
+    tasks: options.Tasks = None,
+    classes_per_task: options.ClassesPerTask = None,
     seed: Annotated[int, Option(metavar="S", help="Seed of the run.")] = 0,
-    set_: Settings = None,
-    data_root: DataRoot = None,
-    output: WatchedOutput,
+    set_: options.Settings = None,
+    data_root: options.DataRoot = None,
+    output: options.WatchedOutput,
 ) -> None:
     """Learn the tasks with hpn, and report how each changed the earlier ones (Theorem 2).
 
@@ -132,7 +121,7 @@ def retention(
             edges=edges,
             tasks=tasks,
             classes_per_task=classes_per_task,
-            settings=read_settings(set_),
+            settings=options.read_settings(set_),
             data_root=data_root,
             watcher=watcher,
         )

@@ -171,8 +171,9 @@ def print_dataset(info: dict[str, Any]) -> None:
     """Print one data set: statistics, classes, tasks and splits."""
     console = open_console(info["name"], info["about"])
     console.print(
-        f"{info['nodes']:,} nodes, {info['links']:,} edge records, {info['edges']:,} distinct edges, "
-        f"{info['features']:,} features ({info['storage']}), {info['classes']:,} classes"
+        f"{plural(info['nodes'], 'node')}, {plural(info['links'], 'edge record')}, "
+        f"{plural(info['edges'], 'distinct edge')}, {plural(info['features'], 'feature')} ({info['storage']}), "
+        f"{info['classes']:,} {'class' if info['classes'] == 1 else 'classes'}"
     )
     if info["note"]:
         console.print(info["note"], style="dim")

@@ -77,7 +77,7 @@ def read_graph(data: GraphLike, num_features: int | None = None) -> GraphView:
     if num_features not in {None, found}:
         raise DataError(f"data.x has shape [{num_nodes}, {found}], expected {num_features} columns as in the first fit")
     edges = (data.indptr, data.indices) if isinstance(data, Graph) else (_find_edges(data, num_nodes),)
-    parts = (x, _find_ids(data, num_nodes), *edges)
+    parts = [x, _find_ids(data, num_nodes), *edges]
     return _make_view(_Parts(tuple(map(_identify, parts)), parts))
 
 
@@ -340,7 +340,7 @@ class _Parts:
     """What a view is made of, compared by a key; kept with it, so that no other tensor takes their address."""
 
     key: Hashable
-    parts: tuple[Any, ...] = field(compare=False)
+    parts: list[Any] = field(compare=False)
 
 
 def _identify(part: Any) -> Hashable:
@@ -371,6 +371,7 @@ def _make_view(of: _Parts) -> GraphView:
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(repeated):
         raise DataError(f"data.n_id has {repeated[0]} more than once; every node needs a number of its own")
+    of.parts[:] = [part for part in of.parts if isinstance(part, Tensor)]  # arrays are compared by content
     return GraphView.compressed(features, indptr, indices, torch.from_numpy(ids))
 
 
