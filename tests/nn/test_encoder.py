@@ -43,7 +43,7 @@ def make_view(kind: str, num_nodes: int = 40, num_features: int = 15, seed: int 
     return GraphView(to_csr(sp.csr_matrix(rows.numpy())) if kind == "sparse" else rows, edges)
 
 
-def everyone(view: GraphView) -> np.ndarray:
+def all_nodes(view: GraphView) -> np.ndarray:
     return np.arange(view.num_nodes)
 
 
@@ -114,7 +114,7 @@ def test_smoothed_rows(kind: str, normalization: Normalization) -> None:
 @pytest.mark.parametrize(("kind", "num_features"), [("dense", 15), ("sparse", 15), ("sparse", WIDE + 1)])
 def test_unit_rows_are_directions_in_whole_numbers(kind: str, num_features: int, normalization: Normalization) -> None:
     view = make_view(kind, num_features=num_features)
-    slots, nodes = Slots(view, normalization), everyone(view)[::-1]
+    slots, nodes = Slots(view, normalization), all_nodes(view)[::-1]
     assert slots.is_wide == (num_features > WIDE)
     for hop in range(4):
         found = dense(slots.unit_rows(hop, nodes))
@@ -128,7 +128,7 @@ def test_unit_rows_are_directions_in_whole_numbers(kind: str, num_features: int,
 def test_layers_are_the_formula_rounded(kind: str, hops: tuple[int, ...], normalization: Normalization) -> None:
     view, width, seed = make_view(kind), 50, 3
     slots = Slots(view, normalization)
-    found = slots.layers(hops, everyone(view), width, seed)
+    found = slots.layers(hops, all_nodes(view), width, seed)
     assert len(found) == len(hops)
     for hop, layer in zip(hops, found, strict=True):
         assert layer.shape == (view.num_nodes, width)
@@ -166,7 +166,7 @@ def test_sums_of_products_are_exact(num_features: int) -> None:
 def test_layers_do_not_depend_on_the_other_nodes_or_on_threads() -> None:
     view = make_view("dense", num_nodes=300, num_features=200)
     order = np.random.default_rng(1).permutation(300)
-    whole = Slots(view).layers((0, 2, 3), everyone(view), 130, 7)
+    whole = Slots(view).layers((0, 2, 3), all_nodes(view), 130, 7)
     shuffled = Slots(view).layers((0, 2, 3), order, 130, 7)
     slots = Slots(view)
     alone = [
@@ -176,7 +176,7 @@ def test_layers_do_not_depend_on_the_other_nodes_or_on_threads() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
     try:
-        threaded = Slots(view).layers((0, 2, 3), everyone(view), 130, 7)
+        threaded = Slots(view).layers((0, 2, 3), all_nodes(view), 130, 7)
     finally:
         torch.set_num_threads(threads)
     for expected, other, single, more in zip(whole, shuffled, alone, threaded, strict=True):
@@ -203,7 +203,7 @@ def test_only_sparse_features_are_wide(wide: GraphView) -> None:
 
 
 def test_wide_layers_are_their_own_formula(wide: GraphView, wide_slots: Slots) -> None:
-    found = wide_slots.layers((0, 2, 3), everyone(wide), WIDTH, 4)
+    found = wide_slots.layers((0, 2, 3), all_nodes(wide), WIDTH, 4)
     x, matrix = naive_features(wide), naive_adjacency(wide, "row")
     total = np.zeros((60, WIDTH))
     expected = []
@@ -220,7 +220,7 @@ def test_wide_layers_are_their_own_formula(wide: GraphView, wide_slots: Slots) -
 
 def test_wide_layers_do_not_depend_on_the_other_nodes(wide: GraphView) -> None:
     order = np.random.default_rng(0).permutation(60)
-    whole = Slots(wide).layers((0, 2, 3), everyone(wide), 64, 1)
+    whole = Slots(wide).layers((0, 2, 3), all_nodes(wide), 64, 1)
     other = Slots(wide)
     first = other.layers((0, 2, 3), order[:1], 64, 1)
     rest = other.layers((0, 2, 3), order[1:], 64, 1)
@@ -407,6 +407,6 @@ def test_arrays_in_files() -> None:
 def test_wide_projections_are_close_to_those_of_few_nodes(wide: GraphView, wide_slots: Slots) -> None:
     """Lengths are measured after the projection if there are many nodes."""
     for hop in range(3):
-        few, many = (wide_slots.projections(hop, everyone(wide), 4000, 0, are_few=few) for few in (True, False))
+        few, many = (wide_slots.projections(hop, all_nodes(wide), 4000, 0, are_few=few) for few in (True, False))
         np.testing.assert_allclose(many, few, atol=0.4)
         assert np.corrcoef(many.ravel(), few.ravel())[0, 1] > 0.999

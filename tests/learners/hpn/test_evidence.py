@@ -147,11 +147,11 @@ def test_evidence_of_all_banks() -> None:
 @pytest.mark.parametrize("patched", [{"ROWS": 8}, {"FEW": 1}, {"FEW": 100}])
 def test_evidence_is_found_for_few_nodes_at_a_time(patched: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     view, nodes = make_view(), np.array([7, 49])
-    everyone = make_extractors().evidence(view, np.arange(NUM_NODES))
+    everything = make_extractors().evidence(view, np.arange(NUM_NODES))
     for name, value in patched.items():
         monkeypatch.setattr(module, name, value)
-    np.testing.assert_allclose(make_extractors().evidence(view, np.arange(NUM_NODES)), everyone, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(make_extractors().evidence(view, nodes), everyone[:, nodes], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(make_extractors().evidence(view, np.arange(NUM_NODES)), everything, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(make_extractors().evidence(view, nodes), everything[:, nodes], rtol=0, atol=1e-5)
 
 
 def test_evidence_in_another_graph_is_evidence_in_that_graph() -> None:

@@ -20,7 +20,7 @@ from hpn.streams.views import hash_ids
 NAMES = {0: "apple", 1: "berry", 2: "cherry"}
 SIZE = 40
 MIXED, ALONE, PLAIN, EMPTY = 3 * SIZE, 3 * SIZE + 1, 3 * SIZE + 2, 3 * SIZE + 3
-NOBODY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_NODES = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 NUM_FEATURES = 6
 
 
@@ -49,7 +49,7 @@ def make_graph(kind: str = "dense") -> tuple[GraphView, np.ndarray]:
 def fit(view: GraphView, y: np.ndarray, classes: tuple[int, ...] = (0, 1, 2)) -> SolvedNetwork:
     network = SolvedNetwork(SolvedSettings(width=200), NUM_FEATURES, 0)
     nodes = np.flatnonzero(np.isin(y, classes))
-    network.learn(view, (nodes, y[nodes]), NOBODY)
+    network.learn(view, (nodes, y[nodes]), NO_NODES)
     return network
 
 
@@ -130,7 +130,7 @@ def test_shares_by_hand(fitted: Fitted) -> None:
 def test_explanations_with_one_class() -> None:
     view, y = make_graph()
     network = SolvedNetwork(SolvedSettings(width=50), NUM_FEATURES, 0)
-    network.learn(view, (np.arange(SIZE), y[:SIZE]), NOBODY, "fruit")
+    network.learn(view, (np.arange(SIZE), y[:SIZE]), NO_NODES, "fruit")
     for task in ("fruit", None):
         (found,) = explain(network, view, np.array([MIXED]), NAMES.__getitem__, task)
         assert (found.predicted, found.probability, found.runner_up) == ("apple", 1.0, None)
@@ -152,7 +152,7 @@ def test_the_text_by_hand() -> None:
         slots=[
             SlotEvidence("its own features", "apple", 1.25, -0.5),
             SlotEvidence("nodes 1 hop away", "berry", -0.126, 0.75),
-            SlotEvidence("answers nearby", None, 0.0, 0.04),
+            SlotEvidence("nearby evidence", None, 0.0, 0.04),
         ],
         banks=[BankMatch("its own features", 0.6, 0.8, 12, -7), BankMatch("class means", 0.4, 0.0, 0, 3)],
         node_prototype=5,
@@ -165,7 +165,7 @@ def test_the_text_by_hand() -> None:
         "node 17: apple (73%), member; next berry (20%)",
         "  its own features   speak for apple: +1.25 for apple, -0.50 for berry",
         "  nodes 1 hop away   speak for berry: -0.13 for apple, +0.75 for berry",
-        "  answers nearby     are neutral: +0.00 for apple, +0.04 for berry",
+        "  nearby evidence    are neutral: +0.00 for apple, +0.04 for berry",
         "  neighbours that matter most, for apple over berry: n 7 (berry) -0.50, n 9 +0.25",
         "  its features that matter most, for apple over berry: size +0.12",
         "  atomic prototype +12 (next: -7): its own features, weight 60%",

@@ -29,7 +29,7 @@ from hpn.streams.views import hash_ids, hash_nodes
 NUM_NODES, NUM_FEATURES, SEED = 150, 8, 5
 SETTINGS = SolvedSettings(width=40)
 CLASSES = (3, 4, 9)
-NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_NODES: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 EMPTY = Memory.empty(SETTINGS, NUM_FEATURES, SEED)
 
 by_validation = pytest.mark.parametrize("has_val", [True, False])
@@ -74,7 +74,7 @@ def pick(nodes: Any, y: np.ndarray = Y) -> Labelled:
     return nodes, y[nodes]
 
 
-def learn(nodes: Any, val: Labelled = NOBODY, *, memory: Memory = EMPTY, view: GraphView = VIEW) -> Memory:
+def learn(nodes: Any, val: Labelled = NO_NODES, *, memory: Memory = EMPTY, view: GraphView = VIEW) -> Memory:
     return memory.learn(view, pick(nodes), val)
 
 
@@ -173,7 +173,7 @@ def test_a_fifth_is_held_out_for_any_ids(step: int) -> None:
 def test_sums_and_remembered_nodes(kind: str, has_val: bool) -> None:
     """Validation nodes are remembered; otherwise a fifth of the learned nodes is held out."""
     view, y = make_graph(kind=kind)
-    train, val = pick(range(0, 120, 2), y), pick(range(120, 150), y) if has_val else NOBODY
+    train, val = pick(range(0, 120, 2), y), pick(range(120, 150), y) if has_val else NO_NODES
     memory = EMPTY.learn(view, train, val)
     held = is_held(view, train[0]) & (not has_val)
     assert has_val or 5 < held.sum() < 30
@@ -215,8 +215,8 @@ def test_small_fits_are_summed_later(is_wide: bool, monkeypatch: pytest.MonkeyPa
 def test_nodes_are_remembered_as_often_as_they_can_be_unlearned() -> None:
     """Held-out nodes as often as they were learned, validation nodes once."""
     train, val = pick(range(60)), pick(range(60, 90))
-    once = learn(train[0]).learn(VIEW, NOBODY, val)
-    twice = learn(train[0], memory=once).learn(VIEW, NOBODY, val)
+    once = learn(train[0]).learn(VIEW, NO_NODES, val)
+    twice = learn(train[0], memory=once).learn(VIEW, NO_NODES, val)
     held = int(is_held(VIEW, train[0]).sum())
     assert np.bincount(twice.kept.remembered[:, 2]).tolist() == [30, 2 * held]
     assert_same(twice.unlearn(VIEW, train), once)
@@ -270,7 +270,7 @@ def test_a_memory_never_changes(change: str) -> None:
 def test_predictions_use_all_nodes_and_weights_only_held_out_ones(has_val: bool) -> None:
     """Weights are those in the graph of the query, which has grown."""
     later, place = grow(VIEW)
-    val = pick(range(100, 140)) if has_val else NOBODY
+    val = pick(range(100, 140)) if has_val else NO_NODES
     memory = learn(range(100), val)
     learned, judges = (pick(range(100)), val) if has_val else split(range(100))
     solved, judged = (naive_extractors(naive_sums(VIEW, part)) for part in (pick(range(100)), learned))
@@ -384,7 +384,7 @@ def test_fitted_weights_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
 def test_state_is_everything(case: str, queried: bool) -> None:
     nodes = split(range(80))[1][0] if case == "only held out" else np.arange(80)
-    memory = learn(nodes, pick(range(80, 130)) if case == "validation" else NOBODY)
+    memory = learn(nodes, pick(range(80, 130)) if case == "validation" else NO_NODES)
     if queried:
         memory.extractors(VIEW).evidence(VIEW, np.arange(10))
     state, stored = memory.state(), pickle.dumps(memory)

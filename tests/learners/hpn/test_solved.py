@@ -22,8 +22,8 @@ from hpn.theory import max_code_size
 WIDTH = 50
 SETTINGS = SolvedSettings(width=WIDTH)
 PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
-EVERYONE = np.arange(300)
-NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+ALL_NODES = np.arange(300)
+NO_NODES: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 both_edges = pytest.mark.parametrize("edges", ["within", "seen"])
 both_scenarios = pytest.mark.parametrize("scenario", ["task", "class"])
@@ -270,44 +270,44 @@ def view(graph: Graph) -> GraphView:
 
 def choose(graph: Graph, *classes: int, odd: bool) -> Labelled:
     y = graph.y.numpy()
-    nodes = np.flatnonzero(np.isin(y, classes) & (odd == EVERYONE % 2))
+    nodes = np.flatnonzero(np.isin(y, classes) & (odd == ALL_NODES % 2))
     return nodes, y[nodes]
 
 
 def test_a_task_that_is_learned_again_uses_all_its_nodes(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
-    network.learn(view, choose(graph, 0, 1, odd=False), NOBODY, "first")
+    network.learn(view, choose(graph, 0, 1, odd=False), NO_NODES, "first")
     before = network.tasks["first"]
     assert isinstance(before.extractor, TaskExtractor)
-    network.learn(view, choose(graph, 0, 3, odd=True), NOBODY, "first")
+    network.learn(view, choose(graph, 0, 3, odd=True), NO_NODES, "first")
     after = network.tasks["first"]
     assert after.classes == [0, 1, 3]
     assert isinstance(after.extractor, Extractors)
     assert after.certificate != before.certificate
-    expected = network.memory.extractors(view).evidence(view, EVERYONE)
-    network.learn(view, choose(graph, 4, 5, odd=True), NOBODY, "second")
+    expected = network.memory.extractors(view).evidence(view, ALL_NODES)
+    network.learn(view, choose(graph, 4, 5, odd=True), NO_NODES, "second")
     again = SolvedNetwork(SETTINGS, 12, 0)
     again.load(network.state())
     assert [*again.tasks] == ["first", "second"]
     for each in (network, again, pickle.loads(pickle.dumps(network))):
         assert each.is_certified("first")
-        evidence = each.find_evidence(view, EVERYONE, "first")
+        evidence = each.find_evidence(view, ALL_NODES, "first")
         assert evidence.banks == BANKS
         np.testing.assert_array_equal(evidence.values, expected)
     assert b"GraphView" not in pickle.dumps(network)
 
 
 def test_one_class_and_then_another(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
-    network.learn(view, choose(graph, 2, odd=True), NOBODY, 7)
-    evidence = network.find_evidence(view, EVERYONE, 7)
+    network.learn(view, choose(graph, 2, odd=True), NO_NODES, 7)
+    evidence = network.find_evidence(view, ALL_NODES, 7)
     assert (evidence.classes, evidence.values.shape) == ([2], (1, 300, 1))
-    network.learn(view, choose(graph, 5, odd=True), NOBODY, 7)
-    evidence = network.find_evidence(view, EVERYONE, 7)
+    network.learn(view, choose(graph, 5, odd=True), NO_NODES, 7)
+    evidence = network.find_evidence(view, ALL_NODES, 7)
     assert evidence.classes == [2, 5]
     nodes, labels = choose(graph, 2, 5, odd=False)
     answers = np.array([2, 5])[network.combine(evidence)[nodes].argmax(axis=1)]
     assert (answers == labels).mean() > 0.7
     network.memory = network.memory.forget_class(2)
-    network.learn(view, choose(graph, 5, odd=False), NOBODY, 7)
+    network.learn(view, choose(graph, 5, odd=False), NO_NODES, 7)
     assert network.tasks[7].classes == [5], "a forgotten class stays forgotten"
 
 
@@ -322,16 +322,16 @@ def test_validation_nodes_of_other_classes_do_not_count_for_the_task(view: Graph
 
 def test_without_a_task_nothing_is_frozen(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
     assert network.prototype_counts == {"atomic": 0, "node": 0, "class": 0}
-    network.learn(view, choose(graph, 0, 1, odd=False), NOBODY)
+    network.learn(view, choose(graph, 0, 1, odd=False), NO_NODES)
     assert network.tasks == {}
     assert not network.is_certified("first")
-    evidence = network.find_evidence(view, EVERYONE, "first")  # an unknown task means all classes
+    evidence = network.find_evidence(view, ALL_NODES, "first")  # an unknown task means all classes
     assert evidence.classes == [0, 1]
 
 
 def test_what_was_changed_is_not_certified(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
     for task, classes in enumerate([(0, 1), (2, 3)]):
-        network.learn(view, choose(graph, *classes, odd=False), NOBODY, task)
+        network.learn(view, choose(graph, *classes, odd=False), NO_NODES, task)
     extractor = network.tasks[0].extractor
     assert isinstance(extractor, TaskExtractor)
     extractor.weight[0, 0] = np.nextafter(extractor.weight[0, 0], 9)

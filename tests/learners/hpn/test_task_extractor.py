@@ -14,7 +14,7 @@ from hpn.learners.hpn.task_extractor import STRENGTHS, TaskExtractor, choose_ext
 from hpn.streams import GraphView
 
 Labelled = tuple[np.ndarray, np.ndarray]
-NOBODY: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_NODES: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 KINDS = ("dense", "sparse")
 
 
@@ -178,13 +178,13 @@ def test_of_very_many_nodes_some_are_used(monkeypatch: pytest.MonkeyPatch) -> No
     wide = GraphView(torch.cat([view.x, torch.from_numpy(more)], dim=1), view.edge_index)
     train, _, test = split(y, 120, 0)
     some = np.linspace(0, 119, 39).astype(int)
-    expected = choose_extractor(wide, (train[0][some], train[1][some]), NOBODY, 2)
-    plain = choose_extractor(view, train, NOBODY, 2)
+    expected = choose_extractor(wide, (train[0][some], train[1][some]), NO_NODES, 2)
+    plain = choose_extractor(view, train, NO_NODES, 2)
     monkeypatch.setattr(module, "LARGEST_SYSTEM", 39)
-    found = choose_extractor(wide, train, NOBODY, 2)
+    found = choose_extractor(wide, train, NO_NODES, 2)
     np.testing.assert_array_equal(found.weight, expected.weight)
     assert accuracy(found, wide, test) > 0.9
-    narrow = choose_extractor(view, train, NOBODY, 2)  # 10 features: no system is larger than that
+    narrow = choose_extractor(view, train, NO_NODES, 2)  # 10 features: no system is larger than that
     np.testing.assert_array_equal(narrow.weight, plain.weight)
 
 
@@ -215,5 +215,5 @@ def test_descriptions(hop: int, distance: str) -> None:
 def test_a_class_with_one_node() -> None:
     view, _ = make_task(noise=0.2, helps=False)
     train = np.arange(30), np.array([0] * 29 + [1])
-    found = choose_extractor(view, train, NOBODY, 2)
+    found = choose_extractor(view, train, NO_NODES, 2)
     assert np.isfinite(found.evidence(view, np.arange(160))).all()

@@ -42,9 +42,10 @@ BANKS = (
     "class means of its own features",
     "class means 1 hop away",
     "class means 2 hops away",
-    "what is said of nodes nearby",
+    "evidence of nearby nodes",
 )
 MANY_NODES = 1 << 18
+"""A view with more nodes is very large."""
 FEW = 16
 """Less than one in this many of the nodes of a view are few."""
 STEEPNESS = 2.0

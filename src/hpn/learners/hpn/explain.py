@@ -15,7 +15,7 @@ from hpn.nn.encoder import ROWS, STEPS, recent_signs, see, slot_bits, to_dense
 from hpn.nn.fold import cut
 from hpn.streams import GraphView
 
-SLOTS = ("its own features", "nodes 1 hop away", "nodes 2 hops away", "nodes 3 hops away", "answers nearby")
+SLOTS = ("its own features", "nodes 1 hop away", "nodes 2 hops away", "nodes 3 hops away", "nearby evidence")
 SHOWN = 5
 """Neighbours and features that are listed."""
 LEAST = 0.005
