@@ -216,11 +216,6 @@ def experiment(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def make_case() -> Callable[..., Content]:
-    return build_case
-
-
-@pytest.fixture
 def make_section() -> Callable[..., Content]:
     return build_section
 

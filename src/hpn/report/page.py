@@ -81,7 +81,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Table:
+class Grid:
     """A table: heads and rows."""
 
     heads: Sequence[TableCell]
@@ -304,7 +304,7 @@ def _run_data(result: RunResult) -> dict[str, Any]:
     }
 
 
-def _steps(result: RunResult) -> Table:
+def _steps(result: RunResult) -> Grid:
     matrix, rows = result.mean_matrix(), []
     for j in range(len(matrix)):
         learned, last = matrix[j][j], matrix[-1][j]
@@ -318,10 +318,10 @@ def _steps(result: RunResult) -> Table:
                 TableCell(decimal(change, signed=True), "" if change is None else change),
             ]
         )
-    return Table([TableCell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
+    return Grid([TableCell(text) for text in ("#", "Classes", "Learned", "End", "Change")], [Body(rows)])
 
 
-def _summary(groups: Sequence[RunGroup]) -> Table:
+def _summary(groups: Sequence[RunGroup]) -> Grid:
     """One row per run; seconds are per seed, as in the charts."""
     metrics = shown_metrics(result for group in groups for result in group.results)
     heads = [TableCell("Run"), *(TableCell(metric.label, sub=metric.unit) for metric in metrics)]
@@ -337,7 +337,7 @@ def _summary(groups: Sequence[RunGroup]) -> Table:
         ]
         result = group.results[0]
         bodies.append(Body(rows, result.dataset, " · ".join(setting(result))))
-    return Table(heads, bodies)
+    return Grid(heads, bodies)
 
 
 def _summary_row(
@@ -376,6 +376,6 @@ def _comparison_data(comparison: Comparison) -> dict[str, Any]:
     return {
         "dataset": comparison.dataset,
         "setting": setting(comparison),
-        "table": Table(heads, [Body(rows)]),
+        "table": Grid(heads, [Body(rows)]),
         "notes": [*table_notes(comparison), PARAMETERS_REMARK],
     }
