@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.fileutil import copy_asset
 
 import hpn.report
 from hpn.report.figures import chart_spec, chart_svg
@@ -105,9 +104,9 @@ def add_scripts(app: Sphinx, _page: str, _template: str, _context: dict[str, Any
 
 
 def copy_vega(app: Sphinx, error: Exception | None) -> None:
-    """Put the bundle of the report beside the other static files."""
+    """Put the bundle of the report beside the other static files, with names that do not clash with theirs."""
     if error is None and app.builder.format == "html":
-        copy_asset(VEGA, Path(app.outdir, "_static"))
+        Path(app.outdir, "_static", "vega.js").write_text(f"(() => {{\n{VEGA.read_text()}\n}})();\n")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -314,7 +314,9 @@ def documented(module: str, name: str) -> str:
     elif inspect.isroutine(found):
         kind, options = "autofunction", []
     else:
-        return f"```{{eval-rst}}\n.. py:data:: {path}\n\n   {attribute_doc(module, name)}\n```"
+        home = path.rpartition(".")[0]
+        about = attribute_doc(module, name)
+        return f"```{{eval-rst}}\n.. py:data:: {name}\n   :module: {home}\n\n   {about}\n```"
     lines = [f".. {kind}:: {path}", *(f"   :{option}" for option in options)]
     return "```{eval-rst}\n" + "\n".join(lines) + "\n```"
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 check = runpy.run_path(str(ROOT / "docs" / "scripts" / "check_links.py"))["check"]
 
 
@@ -20,9 +23,20 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     assert check(tmp_path / "html") == []
     charts = (tmp_path / "html" / "reproduction" / "dynamics.html").read_text()
-    assert charts.count('class="chart"') == 5
+    assert charts.count('class="chart"') == 4
     assert "vega.js" in charts
     assert "hpn.HPNClassifier.partial_fit" in (tmp_path / "html" / "reference" / "api" / "estimators.html").read_text()
+
+    if not CHROMIUM:
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page, errors = browser.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((tmp_path / "html" / "reproduction" / "dynamics.html").as_uri())
+        page.wait_for_selector("div.chart svg.marks")
+        browser.close()
+    assert errors == []
 
 
 @pytest.mark.parametrize(
