@@ -29,10 +29,10 @@ def test_a_number_does_not_depend_on_the_other_ids() -> None:
     assert number_ids(read_ids(["köd-999"])).tolist() == [first]
 
 
-@pytest.mark.parametrize(("ids", "asked"), [([5, 6], ["6", 5]), (["5", "b"], [5, "b"])])
-def test_find(ids: list[object], asked: list[object]) -> None:
-    places = find_ids("graph", dict(zip(read_ids(ids).tolist(), range(2), strict=True)), asked)
-    assert [str(ids[place]) for place in places] == [str(value) for value in asked]
+@pytest.mark.parametrize(("ids", "wanted"), [([5, 6], ["6", 5]), (["5", "b"], [5, "b"])])
+def test_find(ids: list[object], wanted: list[object]) -> None:
+    places = find_ids("graph", dict(zip(read_ids(ids).tolist(), range(2), strict=True)), wanted)
+    assert [str(ids[place]) for place in places] == [str(value) for value in wanted]
 
 
 def test_unknown_ids_are_named() -> None:

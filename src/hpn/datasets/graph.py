@@ -178,7 +178,7 @@ class Graph:
         return [int(size) for size in torch.bincount(labelled, minlength=self.num_classes)]
 
     def fingerprint(self) -> str:
-        """Hash everything that a learner can observe, so that a run can tell whether its data has changed.
+        """Hash everything that a learner can observe, so that a run can detect changes of its data.
 
         A store contains the hash of what was written to it, so that nothing is read again.
         """

@@ -48,11 +48,6 @@ def csr_parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return x.crow_indices(), x.col_indices(), x.values()
 
 
-def count_entries(x: Tensor) -> int:
-    """How many numbers ``x`` stores; sparse rows store values, columns and row pointers."""
-    return sum(part.numel() for part in (csr_parts(x) if is_sparse(x) else (x,)))
-
-
 def select_rows(x: Tensor, index: Tensor) -> Tensor:
     """Gather rows ``[n]``, dense from dense and sparse from sparse."""
     if not is_sparse(x):

@@ -1,6 +1,6 @@
 """What a learner may see, as types: a step while fitting, a query while predicting.
 
-Nodes are numbered anew in every view, in an order drawn once per stream, so that a number carries no information about
+Nodes are renumbered in every view, in an order drawn once per stream, so that a number carries no information about
 the class, split or arrival of a node. A view of a small graph is a copy and refers to nothing else. The features of a
 large one stay where they are, in memory or on disk, and :class:`FeatureRows` returns those of the nodes in view.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hpn.datasets.sparse import count_entries, csr_parts, is_sparse, select_rows, stack_rows
+from hpn.datasets.sparse import csr_parts, is_sparse, select_rows, stack_rows
 
 Scenario = Literal["task", "class"]
 Evaluate = Literal["oracle", "global", "grouped"]
@@ -138,8 +138,10 @@ class GraphView:
     @property
     def num_numbers(self) -> int:
         """How many numbers features and edges consist of; sparse features count what they store."""
-        entries = count_entries(self.x) if self.is_sparse else self.num_nodes * self.num_features
-        return entries + 2 * len(self.indices)
+        stored = (
+            sum(part.numel() for part in csr_parts(self.x)) if self.is_sparse else self.num_nodes * self.num_features
+        )
+        return stored + 2 * len(self.indices)
 
     def take(self, rows: Tensor | None = None) -> Tensor:
         """Features of some nodes, or of all."""

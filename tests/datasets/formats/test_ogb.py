@@ -198,8 +198,8 @@ BAD = {
     "label below -1": ({"node_label": "1\n" * 4 + "-2\n"}, "label -2 is below -1"),
     "no graph": ({"num_node_list": "\n"}, "num-node-list.csv.gz"),
     "count of text": ({"num_node_list": "a\n"}, "num-node-list.csv.gz, line 1: 'a' is not a count"),
-    "count missing": ({"num_edge_list": "nan\n"}, "num-edge-list.csv.gz: expected a count, found -1"),
-    "count below 0": ({"num_edge_list": "-1\n"}, "num-edge-list.csv.gz: expected a count, found -1"),
+    "count missing": ({"num_edge_list": "nan\n"}, "edge.csv.gz: 5 edges, but num-edge-list.csv.gz states -1"),
+    "count below 0": ({"num_edge_list": "-1\n"}, "edge.csv.gz: 5 edges, but num-edge-list.csv.gz states -1"),
     "names": ({"mapping": "label idx,name\n1\n"}, "labelidx2arxivcategeory.csv.gz, line 2: 1 values"),
 }
 

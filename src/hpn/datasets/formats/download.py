@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 from hpn.errors import DataError
 
-CHUNK = 1 << 20
 TIMEOUT = 30
 
 
@@ -29,7 +27,7 @@ def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for number, (file, url) in enumerate(missing.items(), start=1):
             _fetch(url, folder / file, f"{name}: {file} ({number}/{len(missing)})")
-    except (OSError, urllib.error.URLError) as error:
+    except OSError as error:
         with contextlib.suppress(OSError):  # a folder that is not empty stays
             for path in new:
                 path.rmdir()
@@ -41,23 +39,21 @@ def fetch_missing(name: str, folder: Path, sources: Mapping[str, str]) -> None:
 
 
 def _fetch(url: str, target: Path, label: str) -> None:
+    import urllib.request  # slow to import, and only needed here
+
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import wrap_file
 
     part = target.with_name(target.name + ".part")
+    is_terminal = sys.stderr.isatty()
     try:
-        with (
-            urllib.request.urlopen(url, timeout=TIMEOUT) as response,  # noqa: S310
-            part.open("wb") as out,
-            Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress,
-        ):
-            if not sys.stderr.isatty():
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response, part.open("wb") as out:  # noqa: S310
+            if not is_terminal:
                 sys.stderr.write(f"downloading {label}\n")
             length = int(response.headers.get("Content-Length") or 0)
-            bar = progress.add_task(label, total=length or None)
-            while chunk := response.read(CHUNK):
-                out.write(chunk)
-                progress.advance(bar, len(chunk))
+            console = Console(stderr=True)
+            with wrap_file(response, length, description=label, console=console, disable=not is_terminal) as content:
+                shutil.copyfileobj(content, out)
         if length and part.stat().st_size != length:
             raise OSError(f"{target.name} ended after {part.stat().st_size} of {length} bytes")
         part.replace(target)

@@ -66,7 +66,7 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
     with files.open_database(sink.scratch) as connection:
         edges, nodes, labels, node_count, edge_count = (_open_raw(connection, raw / file) for file in _FILES)
         sink.begin(nodes.num_bytes + edges.num_bytes)
-        num_nodes, num_links = _read_count(node_count), _read_count(edge_count)
+        num_nodes, num_links = (int(_read_numbers(table, "a count", 1 << 53)[0]) for table in (node_count, edge_count))
         y = torch.from_numpy(_read_numbers(labels, "a class number", _MAX_CLASSES))
         known = _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
         class_names = check_labels(name, y, len(y), known)
@@ -159,14 +159,6 @@ def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
         raise table.error(f"{word!r} is not {what}; {_AGAIN}", row=row)
     number = "coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS number"
     return table.arrays(f"SELECT {number} FROM numbers")["number"]
-
-
-def _read_count(table: Table) -> int:
-    """The number of nodes or edges of the first graph, which is the only one."""
-    found = int(_read_numbers(table, "a count", 1 << 53)[0])
-    if found < 0:
-        raise table.error(f"expected a count, found {found}; {_AGAIN}")
-    return found
 
 
 def _check_count(table: Table, found: int, expected: int, what: str, listed: str) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import pickle
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from hpn.datasets.formats.download import fetch_missing
 from hpn.datasets.graph import Graph, Masks
 from hpn.datasets.sparse import Normalize, normalize_rows, to_csr
 from hpn.errors import DataError
@@ -60,7 +61,7 @@ def load_planetoid(name: str, raw: Path, *, normalize: Normalize = "row") -> Gra
         normalize: How to scale the bags of words; ``row`` scales each to a sum of 1.
     """
     digests = {file: digest for file, digest in PLANETOID_SHA256.items() if file.startswith(f"ind.{name}.")}
-    _fetch(name, raw, {file: f"{PLANETOID}/{file}" for file in digests})
+    fetch_missing(name, raw, {file: f"{PLANETOID}/{file}" for file in digests})
     for file, digest in digests.items():
         _check_digest(raw / file, digest)
     with _reading(name, raw):
@@ -102,7 +103,7 @@ def load_geom_gcn(name: str, raw: Path, *, normalize: Normalize = "row") -> Grap
     is_actor = name == "actor"
     nodes_file, edges_file = "out1_node_feature_label.txt", "out1_graph_edges.txt"
     address = f"{GEOM_GCN}/{'film' if is_actor else name}"
-    _fetch(name, raw, {file: f"{address}/{file}" for file in (nodes_file, edges_file)})
+    fetch_missing(name, raw, {file: f"{address}/{file}" for file in (nodes_file, edges_file)})
     with _reading(name, raw):
         lines = (raw / nodes_file).read_text(encoding="utf-8").splitlines()[1:]  # the first line is a header
         nodes, words, labels = zip(*(line.split("\t") for line in lines), strict=True)
@@ -144,13 +145,6 @@ def _unpickle(file: Path) -> Any:
     with warnings.catch_warnings(), file.open("rb") as content:
         warnings.simplefilter("ignore")  # SciPy and NumPy have moved the classes since
         return pickle.load(content, encoding="latin1")  # noqa: S301
-
-
-def _fetch(name: str, folder: Path, sources: Mapping[str, str]) -> None:
-    if not all((folder / file).is_file() for file in sources):
-        from hpn.datasets.formats.download import fetch_missing  # slow to import
-
-        fetch_missing(name, folder, sources)
 
 
 def _check_digest(file: Path, expected: str) -> None:

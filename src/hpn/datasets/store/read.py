@@ -96,7 +96,7 @@ def _map_array(path: Path, name: str, entry: Mapping[str, Any], verify: bool) ->
         raise _damaged(path, f"{file.name} has {found:,} bytes, expected {size * dtype.itemsize:,}")
     if size == 0:
         return empty.reshape(shape)
-    # Copy on write, so that nobody can change the file. Unlike a map of NumPy, it does not keep the file open;
+    # Copy on write, so that the file cannot be changed. Unlike a map of NumPy, it does not keep the file open;
     # a process may have only about a thousand open files.
     array = torch.from_file(str(file), shared=False, size=size, dtype=empty.dtype)
     if verify:
