@@ -212,10 +212,10 @@ def check_shape(name: str, shape: Sequence[int]) -> None:
 def check_finite(name: str, x: Tensor, first_node: int = 0) -> None:
     """Check that features are finite; those of ``first_node`` come first."""
     values = x.values() if is_sparse(x) else x
-    finite = torch.isfinite(values)
-    if bool(finite.all()):
+    finite = np.isfinite(values.numpy())  # needs less memory than PyTorch's
+    if finite.all():
         return
-    at = int((~finite.flatten()).nonzero()[0])
+    at = int(finite.argmin())
     node, feature = divmod(at, x.shape[1])
     if is_sparse(x):
         node, feature = int(torch.searchsorted(x.crow_indices(), at, right=True)) - 1, int(x.col_indices()[at])

@@ -218,7 +218,7 @@ def test_progress_adds_up_to_what_was_announced(tmp_path):
     assert totals == [sum(steps)]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_no_damage_gets_past_as_another_exception(data):
     with tempfile.TemporaryDirectory() as folder:

@@ -96,17 +96,9 @@ def load_npz(
         features = archive.read_text("feature_names") if "feature_names" in archive.members else None
         if features is not None and len(features) != num_features:
             raise archive.error(f"feature_names has {len(features)} names for {num_features} features")
-    return sink.finish(
-        {
-            "name": path.name,
-            "num_features": num_features,
-            "num_links": links.num_links,
-            "class_names": list(class_names),
-            "split_rule": "seeded" if masks is None else "given",
-            "feature_names": features,
-            "notes": links.describe(),
-        }
-    )
+    header = {"name": path.name, "num_features": num_features, "num_links": links.num_links}
+    header |= {"class_names": list(class_names), "split_rule": "seeded" if masks is None else "given"}
+    return sink.finish({**header, "feature_names": features, "notes": links.describe()})
 
 
 @dataclass(frozen=True)
@@ -187,9 +179,8 @@ def _choose_arrays(path: Path, found: Collection[str]) -> list[str]:
     features = ("attr_matrix",) if "attr_matrix" in found else _SPARSE_FEATURES
     missing = [key for key in (*_REQUIRED, *features) if key not in found]
     if missing:
-        words = ", ".join(missing)
-        for_all = ", ".join(_SPARSE_FEATURES)
-        words = words.replace(for_all, f"attr_matrix (or {for_all})")
+        sparse = ", ".join(_SPARSE_FEATURES)
+        words = ", ".join(missing).replace(sparse, f"attr_matrix (or {sparse})")
         raise DataError(f"{path}: missing {words}; found: {', '.join(sorted(found)) or 'nothing'}")
     return [*_REQUIRED, *features, *(key for key in _OPTIONAL if key in found)]
 

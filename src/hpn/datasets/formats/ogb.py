@@ -81,17 +81,15 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
         _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
         links = write_links(sink, num_nodes, num_links, lambda: files.read_links(edges), edges.num_bytes)
     present = set(y.tolist())
-    return sink.finish(
-        {
-            "name": name,
-            "num_features": len(nodes.columns),
-            "num_links": num_links,
-            "class_names": list(class_names),
-            "split_rule": "index",
-            "class_order": [label for label in CLASS_ORDERS[name] if label in present],
-            "notes": links.describe(),
-        }
-    )
+    class_order = [label for label in CLASS_ORDERS[name] if label in present]
+    header = {
+        "name": name,
+        "num_features": len(nodes.columns),
+        "num_links": num_links,
+        "class_names": list(class_names),
+    }
+    header |= {"split_rule": "index", "class_order": class_order, "notes": links.describe()}
+    return sink.finish(header)
 
 
 def ogb_url(name: str) -> str:

@@ -548,7 +548,7 @@ def as_csv(columns):
     return text.getvalue()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(graph=graphs(), kinds=st.tuples(st.booleans(), st.booleans()), is_list=st.booleans())
 def test_round_trip(write_tables, graph, kinds, is_list):
     ids, links, labels, x = graph
@@ -578,7 +578,7 @@ def test_round_trip(write_tables, graph, kinds, is_list):
 
 
 @pytest.mark.parametrize("name", ["nodes.csv", "nodes.csv.gz", "nodes.parquet"])
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_no_damage_gets_past_as_another_exception(write_tables, name, data):
     with tempfile.TemporaryDirectory() as folder:

@@ -99,18 +99,10 @@ def load_tables(
         num_links = edges.num_rows - dropped
         links = write_links(sink, nodes.num_rows, num_links, lambda: files.read_links(edges), edges.num_bytes)
     notes = [f"{count(dropped, 'edge')} with an unknown end dropped"] if dropped else []
-    return sink.finish(
-        {
-            "name": name,
-            "num_features": features.num_features,
-            "num_links": num_links,
-            "class_names": class_names,
-            "split_rule": "given" if is_split else "seeded",
-            "feature_names": features.names,
-            "column_kinds": features.kinds,
-            "notes": features.notes + notes + links.describe(),
-        }
-    )
+    header = {"name": name, "num_features": features.num_features, "num_links": num_links, "class_names": class_names}
+    header |= {"split_rule": "given" if is_split else "seeded", "feature_names": features.names}
+    header |= {"column_kinds": features.kinds, "notes": features.notes + notes + links.describe()}
+    return sink.finish(header)
 
 
 def _find_tables(path: Path) -> tuple[list[Path], list[Path]]:
