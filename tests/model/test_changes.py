@@ -392,19 +392,6 @@ def test_a_node_learned_with_and_without_validation_nodes_is_forgotten(large: Gr
     check_same(model, expected, large)
 
 
-def test_only_what_was_learned_in_a_graph_is_unlearned(small: Graph, large: Graph) -> None:
-    model = make().fit(small)
-    before = saved(model)
-    unlabelled = np.flatnonzero(large.y < 0)[:3]
-    for graph, nodes, y in (
-        (large, large.index(small.node_ids[small.y >= 0][:2]), None),
-        (small, small.index(large.node_ids[unlabelled[:1]]), ["fig"]),
-    ):
-        with pytest.raises(DataError, match="were not learned with these labels in this graph"):
-            model.unlearn(graph, nodes, y)
-    assert saved(model) == before
-
-
 def test_threads_use_one_model_on_several_graphs(small: Graph, large: Graph) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
