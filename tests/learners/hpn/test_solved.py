@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hpn.datasets import Graph
-from hpn.learners import Learner, Observer, Progress
+from hpn.learners import Learner
 from hpn.learners.hpn import SolvedHPN
 from hpn.learners.hpn.evidence import BANKS, Extractors, Plane
 from hpn.learners.hpn.partitions import Labelled
@@ -202,20 +202,6 @@ def test_state_is_everything(graph: Graph, scenario: Scenario, edges: Any) -> No
         query, _ = stream.query(step=task, after=2, evaluate=mode)
         assert torch.equal(again.predict_scores(query), learner.predict_scores(query))
     assert flatten(again.state_dict()) == flatten(learner.state_dict())
-
-
-def test_the_observer_is_called_once_per_task(stream: TaskStream) -> None:
-    reported: list[tuple[int, int, int]] = []
-
-    class Listener(Observer):
-        def after_epoch(self, learner: Any, progress: Progress) -> None:
-            assert not learner.in_progress_
-            reported.append((progress.task, progress.done, progress.total))
-
-    learner = SolvedHPN(width=WIDTH)
-    for index in range(2):
-        learner.fit_task(stream.step(index), Listener())
-    assert reported == [(0, 1, 1), (1, 1, 1)]
 
 
 # ---------------------------------------------------------------------- evidence and prototypes
