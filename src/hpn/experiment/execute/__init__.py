@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from hpn.errors import ConfigError
 from hpn.experiment.execute.jobs import JobEnd
@@ -36,22 +37,23 @@ def choose_job_device(device: str, *, ray: str | None = None) -> str:
     return "cuda" if device == "cuda" else "cpu"
 
 
+@dataclass
 class Batch:
     """Runs jobs, long ones first, and reports their progress."""
 
-    def __init__(
-        self, executor: JobExecutor, watcher: Watcher, total: int, trials: Callable[[], TrialsProgress] | None = None
-    ) -> None:
-        self.total, self.done = total, 0  # jobs in all, and those that have ended or need not run
-        self._executor, self._watcher, self._trials = executor, watcher, trials
-        self._seconds: list[float] = []
+    executor: JobExecutor
+    watcher: Watcher
+    total: int  # jobs in all, those that need not run included
+    done: int = 0  # jobs that have ended or need not run
+    trials: Callable[[], TrialsProgress] | None = None  # the progress of a search, if jobs are for one
+    _seconds: list[float] = field(default_factory=list)
 
     def run(self, jobs: Sequence[Job], on_end: Callable[[Job, JobEnd], None]) -> None:
         """Run jobs; ``on_end`` is called for each as it ends."""
         ordered = sorted(jobs, key=_effort, reverse=True)
         left = list(ordered)
         self._show(left)
-        with contextlib.closing(self._executor.run(ordered)) as ends:
+        with contextlib.closing(self.executor.run(ordered)) as ends:
             for index, end in ends:
                 job = ordered[index]
                 left.remove(job)
@@ -61,13 +63,13 @@ class Batch:
                 self._show(left, job, end.error)
 
     def _show(self, left: Sequence[Job], last: Job | None = None, error: str | None = None) -> None:
-        num_workers, remaining = self._executor.num_workers, None
+        num_workers, remaining = self.executor.num_workers, None
         if self._seconds:
             remaining = sum(self._seconds) / len(self._seconds) * (self.total - self.done) / num_workers
         running = tuple(map(str, left[:num_workers]))  # they begin in order
-        trials = self._trials() if self._trials else None
+        trials = self.trials() if self.trials else None
         name = str(last) if last else None
-        self._watcher.jobs_moved(JobsProgress(self.done, self.total, running, name, error, remaining, trials))
+        self.watcher.jobs_moved(JobsProgress(self.done, self.total, running, name, error, remaining, trials))
 
 
 def _effort(job: Job) -> float:

@@ -307,11 +307,10 @@ def read_object(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
-        if file.name == RESULT and (file.parent / CONFIG).exists():
-            raise DataError(
-                f"{file.parent} has no {RESULT}, so the run has not finished; run its command again"
-            ) from None
-        raise DataError(f"{file} does not exist; name the folder of a run or its {RESULT}") from None
+        is_unfinished = file.name == RESULT and (file.parent / CONFIG).exists()
+        unfinished = f"{file.parent} has no {RESULT}, so the run has not finished; run its command again"
+        missing = f"{file} does not exist; name the folder of a run or its {RESULT}"
+        raise DataError(unfinished if is_unfinished else missing) from None
     except OSError as error:
         raise DataError(f"{file} cannot be read ({error.strerror}); check its permissions") from None
     except (ValueError, RecursionError) as error:
@@ -325,7 +324,6 @@ def combine_seeds(
     config: RunConfig,
     class_names: Sequence[str],
     finished: Sequence[SeedResult],
-    *,
     command: str,
     out: Path,
     reference: RunResult | None = None,  # that intransigence refers to
@@ -418,12 +416,7 @@ def _mean_growth(seeds: Sequence[list[Growth] | None], num_steps: int) -> list[G
     for step in zip(*known, strict=True):
         counts = [entry.prototypes for entry in step if entry.prototypes is not None]
         most = {level: max(count[level] for count in counts) for level in counts[0]} if counts else None
-        grown.append(
-            Growth(
-                parameters=_mean([entry.parameters for entry in step]) or 0,
-                stored=_mean([entry.stored for entry in step]) or 0,
-                prototypes=_mean_counts(counts),
-                most_prototypes=most,
-            )
-        )
+        parameters, stored = (_mean([getattr(entry, key) for entry in step]) or 0 for key in ("parameters", "stored"))
+        mean = _mean_counts(counts)
+        grown.append(Growth(parameters=parameters, stored=stored, prototypes=mean, most_prototypes=most))
     return grown

@@ -161,15 +161,8 @@ class PlannedRun:
         """Combine the finished seeds, measured against a reference run if there is one."""
         command = self.config.command(self.seeds, self.data_root)
         command += f" --reference {shlex.quote(str(given_as))}" if given_as else ""
-        return combine_seeds(
-            self.config,
-            self.graph.class_names,
-            [job.read() for job in self.jobs],
-            command=command,
-            out=self.folder,
-            reference=reference,
-            load_seconds=load_seconds,
-        )
+        finished, names = [job.read() for job in self.jobs], self.graph.class_names
+        return combine_seeds(self.config, names, finished, command, self.folder, reference, load_seconds)
 
 
 @dataclass(eq=False)
@@ -250,14 +243,9 @@ class Job:
 
 
 def learn_steps(
-    learner: Learner,
-    stream: Stream,
-    *,
-    first: int = 0,
-    observer: Observer | None = None,
-    watch: Stopwatch | None = None,
+    learner: Learner, stream: Stream, first: int = 0, observer: Observer | None = None, watch: Stopwatch | None = None
 ) -> Iterator[int]:
-    """Learn a stream step by step, and yield each step when it is learned."""
+    """Learn a stream step by step, and yield each step when it is learned; the time is measured as ``fit``."""
     watch = watch or Stopwatch({})
     for index in range(first, len(stream)):
         with watch.measure("fit"):

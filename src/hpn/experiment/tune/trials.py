@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare.runs import CellRun
-from hpn.experiment.execute import Batch, JobExecutor
+from hpn.experiment.execute import Batch
 from hpn.experiment.execute.jobs import JobEnd, WorkerError
 from hpn.experiment.run.folder import START_OVER
 from hpn.experiment.run.result import RunResult
@@ -20,7 +21,7 @@ from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan
 from hpn.experiment.tune.result import Trial
 from hpn.experiment.tune.search import Settings, next_settings, settings_key
-from hpn.experiment.watch import TrialsProgress, Watcher
+from hpn.experiment.watch import TrialsProgress
 from hpn.metrics import summarize
 
 
@@ -61,32 +62,28 @@ class TrialLog:
         self._known[settings_key(settings), seed] = end
 
 
+@dataclass
 class Search:
     """The trials in order; those in the log are not evaluated again."""
 
-    def __init__(
-        self,
-        plan: TunePlan,
-        log: TrialLog,
-        executor: JobExecutor,
-        watcher: Watcher,
-        job: Job,  # whose configuration and seed are replaced
-        *,
-        num_trials: int,
-        final_seeds: int,
-    ) -> None:
-        self.plan = plan
-        self.settings: list[Settings] = []  # tried so far
-        self._log, self._job, self._most, self._final_seeds = log, job, num_trials, final_seeds
-        self._is_chosen = False
-        self._batch = Batch(executor, watcher, num_trials * len(plan.seeds) + final_seeds, self._progress)
+    plan: TunePlan
+    log: TrialLog
+    job: Job  # whose configuration and seed are replaced
+    most: int  # settings to try
+    final_seeds: int  # of the run with the chosen settings
+    batch: Batch
+    settings: list[Settings] = field(default_factory=list)  # tried so far
+    is_chosen: bool = False
+
+    def __post_init__(self) -> None:
+        self.batch.total, self.batch.trials = self._total(), self._progress
 
     @property
     def trials(self) -> list[Trial]:
         """The settings of which all seeds have ended."""
         found = []
         for number, settings in enumerate(self.settings):
-            ends = [end for seed in self.plan.seeds if (end := self._log.get(settings, seed))]
+            ends = [end for seed in self.plan.seeds if (end := self.log.get(settings, seed))]
             if len(ends) == len(self.plan.seeds):
                 error = next((end.error for end in ends if end.error), None)
                 am = None if error else summarize([end.value for end in ends])
@@ -103,12 +100,12 @@ class Search:
     def run(self) -> None:
         """Try settings, one generation after another, until there are enough or nothing is left."""
         space, defaults = self.plan.space, self.plan.defaults
-        while found := next_settings(space, self.settings, self.values, defaults=defaults, most=self._most):
+        while found := next_settings(space, self.settings, self.values, defaults=defaults, most=self.most):
             first = len(self.settings)
             self.settings += found
             self._evaluate(range(first, len(self.settings)))
-        self._most = len(self.settings)
-        self._batch.total = self._most * len(self.plan.seeds) + self._final_seeds
+        self.most = len(self.settings)
+        self.batch.total = self._total()
 
     def best(self) -> int:
         """The trial with the highest validation AM, or the defaults if it is within their standard error."""
@@ -120,17 +117,15 @@ class Search:
 
     def measure(self, trial: int, folder: Path) -> RunResult:
         """Run the settings of a trial as ``hpn run`` does, with evaluation on test nodes."""
-        config, job = self.plan.config.with_params(self.settings[trial]), self._job
-        out, seeds = folder / f"final-{config.short_hash()}", range(self._final_seeds)
+        config, job = self.plan.config.with_params(self.settings[trial]), self.job
+        out, seeds = folder / f"final-{config.short_hash()}", range(self.final_seeds)
         assert job.graph is not None  # noqa: S101  (it was loaded for the plan)
         cell = CellRun(config, out, seeds, job.data_root, job.graph, device=job.device)
-        try:
+        with contextlib.closing(cell):
             cell.open(fresh=False)
-            self._batch.done += self._final_seeds - len(cell.missing)
-            self._is_chosen = True
-            self._batch.run(list(cell.missing), cell.job_ended)
-        finally:
-            cell.close()
+            self.batch.done += self.final_seeds - len(cell.missing)
+            self.is_chosen = True
+            self.batch.run(list(cell.missing), cell.job_ended)
         if cell.result is None:
             raise WorkerError(f"the run with the chosen settings failed: {cell.error}")
         return cell.result
@@ -140,18 +135,21 @@ class Search:
         for trial in trials:
             config = self.plan.config.with_params(self.settings[trial])
             for seed in self.plan.seeds:
-                if self._log.get(self.settings[trial], seed) is None:
-                    jobs[replace(self._job, config=config, seed=seed)] = trial
-        self._batch.done += len(trials) * len(self.plan.seeds) - len(jobs)
+                if self.log.get(self.settings[trial], seed) is None:
+                    jobs[replace(self.job, config=config, seed=seed)] = trial
+        self.batch.done += len(trials) * len(self.plan.seeds) - len(jobs)
 
         def keep(job: Job, end: JobEnd) -> None:
             if end.error is not None and not end.is_numerical:
                 raise WorkerError(f"trial {jobs[job]}, seed {job.seed} failed: {end.error}")
-            self._log.add(self.settings[jobs[job]], job.seed, end, trial=jobs[job])
+            self.log.add(self.settings[jobs[job]], job.seed, end, trial=jobs[job])
 
-        self._batch.run(list(jobs), keep)
+        self.batch.run(list(jobs), keep)
+
+    def _total(self) -> int:
+        return self.most * len(self.plan.seeds) + self.final_seeds
 
     def _progress(self) -> TrialsProgress:
         values = self.values
         best = max((value for value in values if math.isfinite(value)), default=None)
-        return TrialsProgress(len(values), self._most, best, self._is_chosen)
+        return TrialsProgress(len(values), self.most, best, self.is_chosen)

@@ -17,7 +17,7 @@ from typing import Any
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
 from hpn.experiment.compare.table import why_unpublished
-from hpn.experiment.execute import choose_job_device, open_executor
+from hpn.experiment.execute import Batch, choose_job_device, open_executor
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
 from hpn.experiment.run.folder import RESULT, open_run_folder, write_json
@@ -99,7 +99,7 @@ def tune(
     job = Job(plan.config, 0, device=device, data_root=root, graph=graph, is_trial=True)
     with open_run_folder(folder, plan.to_json(), fresh=fresh), executor:
         log, watcher = TrialLog(folder / TRIALS), watcher or Watcher()
-        search = Search(plan, log, executor, watcher, job, num_trials=trials, final_seeds=final_seeds)
+        search = Search(plan, log, job, trials, final_seeds, Batch(executor, watcher, total=0))
         search.run()
         best = search.best()
         result = search.measure(best, folder)
