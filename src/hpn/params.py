@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class OneOf:
-    """A hyper-parameter that is searched among given values.
-
-    Example:
-        >>> OneOf(16, 32).describe()
-        [16, 32]
-    """
+    """A hyper-parameter that is searched among given values."""
 
     values: tuple[Any, ...]
 
@@ -38,12 +33,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class LogRange:
-    """A hyper-parameter that is searched from ``low`` to ``high`` on a logarithmic scale.
-
-    Example:
-        >>> LogRange(0.001, 0.1).describe()
-        {'low': 0.001, 'high': 0.1, 'scale': 'log'}
-    """
+    """A hyper-parameter that is searched from ``low`` to ``high`` on a logarithmic scale."""
 
     low: float
     high: float
@@ -65,11 +55,6 @@ def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter
     """Keyword-only parameters of a class or function, in order.
 
     A constructor that ends in ``**others`` passes them on, so those of the class it extends come after.
-
-    Example:
-        >>> def train(*, epochs: int = 10, lr: float = 0.1) -> None: ...
-        >>> list(declared_params(train))
-        ['epochs', 'lr']
     """
     declared: dict[str, inspect.Parameter] = {}
     for owner in _owners(function):
@@ -89,7 +74,7 @@ def resolve_params(
     Args:
         function: A class or function with keyword-only parameters.
         given: Values by name.
-        owner: Whom the parameters belong to, for messages.
+        owner: What messages call the owner of the parameters.
         without: Parameters that are not to be given here.
 
     Raises:
@@ -157,21 +142,7 @@ class NamedArguments:
 
 
 def read_meanings(owner: type) -> dict[str, str]:
-    """What each parameter of a class means, from the ``Args`` of its docstring and of those it extends.
-
-    Markup is left out.
-
-    Example:
-        >>> class Trained:
-        ...     '''A network.
-        ...
-        ...     Args:
-        ...         epochs: Passes over the ``train`` nodes,
-        ...             at least one.
-        ...     '''
-        >>> read_meanings(Trained)
-        {'epochs': 'Passes over the train nodes, at least one.'}
-    """
+    """What each parameter of a class means, without markup: the ``Args`` of its docstring and its bases."""
     meanings: dict[str, str] = {}
     for kind in reversed(owner.__mro__):
         _, _, section = inspect.cleandoc(vars(kind).get("__doc__") or "").partition("\nArgs:\n")

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from hpn.learners.gnn.finetune import FineTune
 from hpn.learners.gnn.replay import Replay
+from hpn.learners.gnn.selection import flatten
 from hpn.learners.gnn.training_data import TrainingData
 from hpn.nn.device import CPU
 from hpn.params import LogRange, OneOf, SearchChoice
@@ -110,7 +111,7 @@ class GEM(Replay):
 
     def _backward(self, loss: Tensor) -> None:
         weights = list(self.network_.parameters())
-        gradient = _flatten(torch.autograd.grad(loss, weights))
+        gradient = flatten(torch.autograd.grad(loss, weights))
         if self._memories:
             gradient = project(gradient, torch.stack([self._slope(kept) for kept in self._memories]), self.margin)
         for weight, part in zip(weights, torch.split(gradient, [weight.numel() for weight in weights]), strict=True):
@@ -120,8 +121,4 @@ class GEM(Replay):
         """Gradient of the loss on what was kept of a task (g_t), on a mini-batch of it if there are any."""
         batch = next(kept.batches(self.batch_size))
         loss = F.cross_entropy(self._logits(batch), batch.target)
-        return _flatten(torch.autograd.grad(loss, list(self.network_.parameters())))
-
-
-def _flatten(parts: tuple[Tensor, ...]) -> Tensor:
-    return torch.cat([part.flatten() for part in parts])
+        return flatten(torch.autograd.grad(loss, list(self.network_.parameters())))

@@ -1,6 +1,6 @@
 r"""Which nodes of a task are worth keeping: the three strategies of ER-GNN (Zhou and Cao, AAAI 2021).
 
-Each gives every training node a number; of each class the nodes with the smallest are kept.
+Each gives every training node a number; of each class, the nodes with the smallest numbers are kept.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ def nearest_to_mean(points: Features, target: Tensor) -> Tensor:
     Args:
         points: Features or embeddings, dense or SciPy CSR ``[n, dim]``.
         target: Class of each ``[n]``.
-
-    Example:
-        >>> nearest_to_mean(np.array([[0.0], [3.0], [6.0]]), torch.tensor([0, 0, 0])).tolist()
-        [9.0, 0.0, 9.0]
     """
     distance = torch.zeros(len(target), dtype=torch.float64, device=target.device)
     for label in torch.unique(target):
@@ -45,11 +41,6 @@ def cover(points: Features, target: Tensor, radius: float) -> Tensor:
         points: Features or embeddings, dense or SciPy CSR ``[n, dim]``.
         target: Class of each ``[n]``.
         radius: What is nearby, as a share of the mean distance between two nodes.
-
-    Example:
-        >>> points, target = np.array([[0.0], [1.0], [1.2], [9.0]]), torch.tensor([0, 0, 1, 1])
-        >>> cover(points, target, 0.1).tolist()
-        [0.0, 1.0, 1.0, 0.0]
     """
     count = len(target)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_COMPARED)).astype(np.int64))
@@ -79,16 +70,16 @@ def influence(losses: Tensor, weights: Sequence[Tensor], *, damping: float = 0.0
         damping: :math:`\delta`.
         steps: Of conjugate gradients at most.
     """
-    flat = _flatten(torch.autograd.grad(losses.mean(), weights, create_graph=True, materialize_grads=True))
+    flat = flatten(torch.autograd.grad(losses.mean(), weights, create_graph=True, materialize_grads=True))
 
     def curvature(direction: Tensor) -> Tensor:
         along = torch.autograd.grad(flat @ direction, weights, retain_graph=True, materialize_grads=True)
-        return _flatten(along) + damping * direction
+        return flatten(along) + damping * direction
 
     solved = _conjugate_gradients(curvature, flat.detach(), steps)
     # The derivative of sum_v u_v L_v by the weights is linear in u, so its slope by u is what is wanted.
     share = torch.zeros_like(losses, requires_grad=True)
-    mixed = _flatten(torch.autograd.grad(losses @ share, weights, create_graph=True, materialize_grads=True))
+    mixed = flatten(torch.autograd.grad(losses @ share, weights, create_graph=True, materialize_grads=True))
     (inner,) = torch.autograd.grad(mixed @ solved, share)
     return -inner.detach()
 
@@ -121,5 +112,6 @@ def _dense(points: Features) -> np.ndarray:
     return np.asarray(points.toarray() if hasattr(points, "toarray") else points)
 
 
-def _flatten(parts: Sequence[Tensor]) -> Tensor:
+def flatten(parts: Sequence[Tensor]) -> Tensor:
+    """One vector of all entries."""
     return torch.cat([part.flatten() for part in parts])

@@ -60,23 +60,20 @@ class TrainingData:
     def batches(self, size: int | None) -> Iterator[TrainingData]:
         """All of it if ``size`` is ``None``, else parts of it in a newly drawn order."""
         if size is None:
-            yield self._moved
-        else:
-            for chosen in torch.split(torch.randperm(len(self), device=CPU), size):
-                yield self.part(chosen)
+            return iter([self._moved])
+        return map(self.part, torch.split(torch.randperm(len(self), device=CPU), size))
 
     def singles(self, most: int) -> Iterator[TrainingData]:
         """Data of one node each with all its neighbours, of at most ``most`` nodes that are drawn."""
-        for chosen in torch.split(torch.randperm(len(self), device=CPU)[:most], 1):
-            yield self.part(chosen, complete=True)
+        drawn = torch.randperm(len(self), device=CPU)[:most]
+        return (self.part(chosen, complete=True) for chosen in torch.split(drawn, 1))
 
     def in_order(self, size: int | None) -> Iterator[TrainingData]:
         """As :meth:`batches`, but in order and with all neighbours: to look at the nodes, not to learn."""
         if size is None:
-            yield self._moved
-        else:
-            for chosen in torch.split(torch.arange(len(self), device=CPU), size):
-                yield self.part(chosen, complete=True)
+            return iter([self._moved])
+        order = torch.arange(len(self), device=CPU)
+        return (self.part(chosen, complete=True) for chosen in torch.split(order, size))
 
     def part(self, chosen: Tensor, *, complete: bool = False) -> TrainingData:
         """The data about some of the nodes, with no more of the graph than they need.
