@@ -98,7 +98,7 @@ def find_leaks(
         fresh: Delete what the run folders hold of earlier runs.
         workers: How many processes; one means this process.
         ray: Address of a Ray cluster to run on instead.
-        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for the best there is.
+        device: ``cpu``, ``cuda``, ``cuda:N``, ``mps``, or ``auto`` for an accelerator if there is one.
         watcher: Is notified of progress.
         choices: ``method``, ``backbone``, ``tasks``, ``classes_per_task``, ``settings`` and ``recipe``, as
             :func:`hpn.run` takes them.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpn.datasets import Graph
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
-# Up to this many nodes a run uses one thread: a second one gains little, and on a busy machine it costs much.
+# Graphs up to this size use one thread: a second one gains little, and on a busy machine it costs much.
 SMALL_GRAPH = 20_000
 
 
