@@ -78,6 +78,7 @@ def test_the_page_keeps_other_figures_and_a_failure_stops_no_other(
     assert "| `import` |" not in text
 
 
+@pytest.mark.slow
 def test_a_command_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     from benchmarks.rows import run_hpn
 

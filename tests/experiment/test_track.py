@@ -43,10 +43,16 @@ def read_mlflow(folder: Path) -> Points:
 READERS = {"tensorboard": read_tensorboard, "mlflow": read_mlflow}
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where MLflow keeps what the tests of this file send: making its tables takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}"
+
+
 @pytest.fixture(params=sorted(READERS))
-def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, database: str) -> str:
     pytest.importorskip(request.param)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", database)
     return str(request.param)
 
 

@@ -64,7 +64,7 @@ def test_a_module_in_the_folder_is_run_compared_and_loaded(
     result = json.loads(done.stdout)
     assert result["method"] == method
     assert f"--method {method}" in json.loads((tmp_path / "run" / "result.json").read_text())["command"]
-    words = ("synthetic", *SIZES, "--json", "--quiet", "--workers", "2", "--seeds", "2")
+    words = ("synthetic", *SIZES, "--json", "--quiet", "--workers", "1", "--seeds", "2")
     done = command(tmp_path, "compare", *words, "--methods", f"ncm,{method}")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]

@@ -109,6 +109,7 @@ def test_interrupted_anywhere_it_ends_as_an_uninterrupted_one(tmp_path: Path) ->
     ], "nothing was evaluated twice"
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_makes_no_difference(tmp_path: Path) -> None:
     alone, together = (quick(tmp_path / str(workers), workers=workers, trials=3, seeds=1) for workers in (1, 2))
     assert numbers(alone) == numbers(together)
