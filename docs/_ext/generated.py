@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import typer
 from docutils import nodes
@@ -142,12 +142,11 @@ def hyperparameters() -> str:
     """Every learner with its hyper-parameters: default, allowed values and meaning."""
     parts = []
     for name, learner, params in learners():
-        defaults = {key: param.default for key, param in declared_params(learner).items() if key != "seed"}
-        hints = constructor_hints(learner)
         meanings = read_meanings(learner)
         rows = [
-            [f"`{key}`", f"`{value}`", allowed(hints.get(key)), meanings.get(key, "")]
-            for key, value in defaults.items()
+            [f"`{key}`", f"`{param.default}`", allowed(param.annotation), meanings.get(key, "")]
+            for key, param in declared_params(learner).items()
+            if key != "seed"
         ]
         given = f"--method {params['method']}" + "".join(
             f" --set {key}={value}" for key, value in params.items() if key != "method"
@@ -175,18 +174,9 @@ def learners() -> Iterator[tuple[str, Any, dict[str, str]]]:
             yield name, learner, {"method": name}
 
 
-def constructor_hints(learner: type) -> dict[str, Any]:
-    """Annotations of the constructors of a class and of those it extends."""
-    hints: dict[str, Any] = {}
-    for kind in reversed(learner.__mro__):
-        if "__init__" in vars(kind) and kind is not object:
-            hints |= get_type_hints(kind.__init__, include_extras=True)
-    return hints
-
-
 def allowed(hint: Any) -> str:
     """The values that an annotation allows, in words."""
-    if hint is None:
+    if hint is Any:
         return ""
     if hint is type(None):
         return "none"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -52,15 +53,26 @@ SearchChoice = OneOf | LogRange
 
 
 def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Keyword-only parameters of a class or function, in order.
+    """Keyword-only parameters of a class or function, in order, with the types that their annotations stand for.
 
-    A constructor that ends in ``**others`` passes them on, so those of the class it extends come after.
+    Fields of a dataclass come before those that it inherits. A constructor that ends in ``**others`` passes them on,
+    so those of the class it extends come after.
     """
     declared: dict[str, inspect.Parameter] = {}
-    for owner in _owners(function):
-        for name, parameter in _signature(owner).parameters.items():
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                declared.setdefault(name, parameter)
+    kinds: Any = function.__mro__ if inspect.isclass(function) else ()
+    for owner in [kind for kind in kinds if "__init__" in vars(kind)] or [function]:
+        target: Any = owner.__init__ if inspect.isclass(owner) else owner  # __new__ may choose what a class makes
+        parameters = inspect.signature(target).parameters
+        names, hinted = list(parameters), target.func if isinstance(target, partial) else target
+        if "__dataclass_fields__" in vars(owner):
+            names = [name for kind in owner.__mro__ for name in inspect.get_annotations(kind) if name in parameters]
+            hinted = owner
+        hints = get_type_hints(hinted, include_extras=True)
+        for name in names:
+            if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+                declared.setdefault(name, parameters[name].replace(annotation=hints.get(name, Any)))
+        if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+            break
     return declared
 
 
@@ -100,11 +112,10 @@ def resolve_params(
             others = {other: key for other, key in others.items() if other not in without}
             hint = f"preset={others[name]} has it; " if name in others else nearest(name, others or declared)
             raise ConfigError(f"{owner} has no {name!r}; {hint}{takes}")
-    hints = _hints(function)
     resolved = {}
     for name, parameter in declared.items():
         if name in given:
-            resolved[name] = _read(hints[name], given[name], f"{owner}: {name}")
+            resolved[name] = _read(parameter.annotation, given[name], f"{owner}: {name}")
         elif parameter.default is inspect.Parameter.empty:
             raise ConfigError(f"{owner} needs a value for {name!r}")
         else:
@@ -174,34 +185,6 @@ def check_space(learner: Any) -> None:
             values = (*values, choice.low + (choice.high - choice.low) / math.pi)
         for value in values:
             resolve_params(learner, {name: value}, owner=owner)
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    hints: dict[str, Any] = {}
-    for owner in _owners(function):
-        target = owner.__init__ if inspect.isclass(owner) else owner
-        while hasattr(target, "func"):  # functools.partial
-            target = target.func
-        hints = {**get_type_hints(target, include_extras=True), **hints}
-    return hints
-
-
-def _owners(function: Callable[..., Any]) -> Iterator[Any]:
-    """Whose parameters ``function`` takes: its own, and those of base classes it passes others on to."""
-    if not inspect.isclass(function):
-        yield function
-        return
-    for owner in function.__mro__:
-        if "__init__" in vars(owner):
-            yield owner
-            kinds = {p.kind for p in _signature(owner).parameters.values()}
-            if inspect.Parameter.VAR_KEYWORD not in kinds:
-                return
-
-
-def _signature(owner: Any) -> inspect.Signature:
-    # A class may choose what it makes in __new__; its parameters are those of __init__.
-    return inspect.signature(owner.__init__ if inspect.isclass(owner) else owner)
 
 
 def _read(hint: Any, value: Any, what: str) -> Any:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -18,8 +17,8 @@ from hpn.streams import Classes, Query, Scenario, Step
 
 State = dict[str, Any]
 
-_SHARED = ("tasks", "scenario", "num_features", "in_progress", "rng", "device_rng")
-"""What every learner has in its state."""
+_SHARED = ("tasks", "scenario", "num_features", "in_progress", "rng")
+"""What every learner has in its state, random generators among it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Observer:
         """Called when an epoch is finished and the learner's ``state_dict`` is complete."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Learner(ABC):
     """Learns tasks one after another and answers queries.
 
@@ -71,23 +71,18 @@ class Learner(ABC):
     answers_ahead: ClassVar[bool] = False
     """Whether it predicts for tasks that it has not learned, if they are given: one head for all tasks."""
 
+    uses_device: ClassVar[bool] = True
+    """Whether it computes on the device that it is sent to; otherwise it stays on the CPU."""
+
     search_space: ClassVar[Mapping[str, SearchChoice]] = {}
     """What ``hpn tune`` searches, by hyper-parameter."""
 
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "remembering"
     """What ``hpn tune`` chooses by: accuracy on all tasks after the last one, or on each as it is learned."""
 
-    device: torch.device = CPU
+    device = CPU
 
-    tasks_: list[Classes]
-    scenario_: Scenario
-    num_features_: int
-    in_progress_: bool
-    rng_: Tensor
-    device_rng_: Mapping[str, Tensor] = {}
-
-    def __init__(self, *, seed: int = 0) -> None:
-        self.seed = seed
+    seed: int = 0
 
     @classmethod
     def variant(cls, params: Mapping[str, Any]) -> type[Learner]:  # noqa: ARG003
@@ -116,7 +111,7 @@ class Learner(ABC):
             ConfigError: If there is no such device.
         """
         chosen = choose_device(device) if isinstance(device, str) else device
-        if chosen != self.device:
+        if self.uses_device and chosen != self.device:
             state = self.state_dict()
             self.device = chosen
             self.load_state_dict(state)
@@ -138,12 +133,18 @@ class Learner(ABC):
         if not hasattr(self, "tasks_"):
             resolve_params(type(self), self.get_params(), owner=type(self).__name__)
         self._arrive(step)
-        watched = _CountingObserver(observer or Observer())
-        with self._own_random():
-            self._learn(step, watched)
+        observer, self._has_reported = observer or Observer(), False
+        states = getattr(self, "rng_", {})
+        with torch.random.fork_rng(devices=[]), own_generator(self.device, self.seed, states):
+            if CPU.type in states:
+                torch.set_rng_state(states[CPU.type])
+            else:
+                torch.default_generator.manual_seed(self.seed)
+            self._learn(step, observer)
             self.in_progress_ = False
-            if not watched.num_epochs:
-                self._epoch_done(watched, Progress(step.index, 1, 1))
+            self._keep_random()
+            if not self._has_reported:
+                self._epoch_done(observer, Progress(step.index, 1, 1))
         return self
 
     def predict(self, query: Query) -> Tensor:
@@ -176,25 +177,15 @@ class Learner(ABC):
         """Everything learned: nested dictionaries of CPU tensors, numbers, strings and lists of those."""
         if not hasattr(self, "tasks_"):
             return {}
-        return {
-            "tasks": [list(task) for task in self.tasks_],
-            "scenario": self.scenario_,
-            "num_features": self.num_features_,
-            "in_progress": self.in_progress_,
-            "rng": self.rng_,
-            **({"device_rng": self.device_rng_} if self.device_rng_ else {}),
-            **(self._state() if self.device == CPU else to_cpu(self._state())),
-        }
+        shared = {name: getattr(self, f"{name}_") for name in _SHARED}
+        return {**to_cpu({**shared, **self._state()}), "tasks": [list(task) for task in self.tasks_]}
 
     def load_state_dict(self, state: State) -> Learner:
         """Take over what another learner of the same hyper-parameters has learned, on whatever device."""
         if state:
-            self.tasks_ = [tuple(task) for task in state["tasks"]]
-            self.scenario_ = state["scenario"]
-            self.num_features_ = state["num_features"]
-            self.in_progress_ = state["in_progress"]
-            self.rng_ = state["rng"].clone()
-            self.device_rng_ = dict(state.get("device_rng", {}))
+            for name in _SHARED:
+                setattr(self, f"{name}_", copy_state(state[name], CPU))
+            self.tasks_: list[Classes] = [tuple(task) for task in state["tasks"]]
             self._load_state(state)
         return self
 
@@ -242,8 +233,8 @@ class Learner(ABC):
     def _state(self) -> State:
         """The learner's part of ``state_dict``, on any device; by default all attributes that end in ``_``.
 
-        They must be tensors, numbers, text, or lists and dictionaries of these; tensors not in lists. Of a
-        network, its ``state_dict`` is saved, which a subclass must load by itself. ``None`` is not saved.
+        They must be tensors, numbers, text, or lists and dictionaries of these. Of a network, its ``state_dict``
+        is saved, which a subclass must load by itself. ``None`` is not saved.
         """
         own = {name[:-1]: value for name, value in vars(self).items() if name.endswith("_")}
         return {
@@ -284,7 +275,11 @@ class Learner(ABC):
     def _epoch_done(self, observer: Observer, progress: Progress) -> None:
         """Notify the observer, with the random state as it is now."""
         self._keep_random()
+        self._has_reported = True
         observer.after_epoch(self, progress)
+
+    def _keep_random(self) -> None:
+        self.rng_: dict[str, Tensor] = {CPU.type: torch.get_rng_state(), **generator_states(self.device)}
 
     def _arrive(self, step: Step) -> None:
         known = getattr(self, "tasks_", [])
@@ -303,23 +298,10 @@ class Learner(ABC):
         if repeated and step.is_task:
             raise ConfigError(f"task {step.index} repeats class {min(repeated)} of an earlier task")
         if not known:
-            self.scenario_ = step.scenario
-            self.num_features_ = step.graph.num_features
+            self.scenario_: Scenario = step.scenario
+            self.num_features_: int = step.graph.num_features
         self.tasks_ = [*known, step.classes]
         self.in_progress_ = True
-
-    @contextlib.contextmanager
-    def _own_random(self) -> Iterator[None]:
-        with torch.random.fork_rng(devices=[]), own_generator(self.device, self.seed, self.device_rng_):
-            if hasattr(self, "rng_"):
-                torch.set_rng_state(self.rng_)
-            else:
-                torch.default_generator.manual_seed(self.seed)
-            yield
-            self._keep_random()
-
-    def _keep_random(self) -> None:
-        self.rng_, self.device_rng_ = torch.get_rng_state(), generator_states(self.device)
 
     def _restrict_to_likeliest_task(self, scores: Tensor, query: Query) -> Tensor:
         r"""Keep the classes of the task that makes the group likeliest.
@@ -335,27 +317,17 @@ class Learner(ABC):
         return kept
 
 
-class _CountingObserver(Observer):
-    """Passes on what is reported, and counts it."""
-
-    def __init__(self, observer: Observer) -> None:
-        self.observer, self.num_epochs = observer, 0
-
-    def after_epoch(self, learner: Learner, progress: Progress) -> None:
-        self.num_epochs += 1
-        self.observer.after_epoch(learner, progress)
-
-
 def copy_state(state: Any, device: torch.device) -> Any:
     """A copy of nested dictionaries and lists whose tensors are on ``device``."""
     if isinstance(state, Tensor):
         return state.to(device, copy=True)
     if isinstance(state, dict):
         return {name: copy_state(value, device) for name, value in state.items()}
-    return list(state) if isinstance(state, list) else state
+    return [copy_state(value, device) for value in state] if isinstance(state, list) else state
 
 
 def _count_entries(state: Any) -> int:
     if isinstance(state, Tensor):
         return state.numel()
-    return sum(map(_count_entries, state.values())) if isinstance(state, dict) else 0
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
+    return sum(map(_count_entries, parts))

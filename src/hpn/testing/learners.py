@@ -499,6 +499,7 @@ def _expect_same_state(one: State, other: State, what: str) -> None:
 
 
 def _flatten(value: Any, path: str = "") -> dict[str, Any]:
+    value = dict(enumerate(value)) if isinstance(value, list) else value
     if not isinstance(value, dict):
         return {path: value}
     return {k: leaf for key, item in value.items() for k, leaf in _flatten(item, f"{path}/{key}".lstrip("/")).items()}

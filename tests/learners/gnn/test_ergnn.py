@@ -10,6 +10,7 @@ from torch.func import functional_call
 
 from hpn.datasets import Graph
 from hpn.learners import ERGNN, Learner, Observer, Progress
+from hpn.learners.gnn.replay import find
 from hpn.streams import GraphView, Step, TaskStream
 
 POSITIONS = [0.0, 1.0, 2.0, 50.0, 51.0, 100.0, 101.0, 103.0]
@@ -26,10 +27,9 @@ def line_task(sparse: bool = False) -> Step:
 
 
 def kept_positions(learner: ERGNN) -> list[float]:
-    x = learner.kept_[0].x
-    assert x is not None
-    positions = x.to_dense()[:, 0].tolist()
-    assert learner.kept_[0].y.tolist() == [CLASSES[POSITIONS.index(position)] for position in positions]
+    view, _ = find(learner.kept_[0], line_task())
+    positions = view.x.to_dense()[:, 0].tolist()
+    assert learner.kept_[0]["y"].tolist() == [CLASSES[POSITIONS.index(position)] for position in positions]
     return sorted(positions)
 
 
@@ -77,8 +77,7 @@ def test_embeddings_are_the_hidden_units_by_hand(stream: TaskStream) -> None:
         own = np.nonzero((task.train_y == label).numpy())[0]
         distance = ((hidden[own] - hidden[own].mean(axis=0)) ** 2).sum(axis=1)
         expected.extend(own[np.argsort(distance)[:4]])
-    assert learner.kept_[0].x is not None
-    found = sorted(map(tuple, learner.kept_[0].x.tolist()))
+    found = sorted(map(tuple, learner.kept_[0]["x"].tolist()))
     assert found == sorted(map(tuple, task.graph.x[task.train[expected]].tolist()))
 
 
@@ -123,8 +122,7 @@ def test_the_most_influential_nodes_are_kept(seed: int) -> None:
     for label in task.classes:
         own = torch.nonzero(task.train_y == label).flatten()
         expected.extend(own[rank[own].argsort()[:2]].tolist())
-    assert learner.kept_[0].x is not None
-    assert sorted(learner.kept_[0].x.tolist()) == sorted(task.graph.x[expected].tolist())
+    assert sorted(learner.kept_[0]["x"].tolist()) == sorted(task.graph.x[expected].tolist())
 
 
 @pytest.mark.parametrize("selection", ["mean", "coverage", "influence"])
@@ -134,15 +132,14 @@ def test_as_many_nodes_are_kept_of_each_class_as_asked(graph: Graph, selection: 
     learner = ERGNN(selection=selection, buffer_size=3, epochs=1, batch_size=batch_size)
     for index in range(3):
         learner.fit_task(stream.step(index))
-    assert [sorted(kept.y.tolist()) for kept in learner.kept_] == [
+    assert [sorted(kept["y"].tolist()) for kept in learner.kept_] == [
         [label for label in sorted(classes) for _ in range(3)] for classes in stream.classes
     ]
     for index, kept in enumerate(learner.kept_):
         task = stream.step(index)
         rows = {tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)}
-        assert kept.x is not None
-        assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()
-        assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y)
+        assert [rows[tuple(row)] for row in kept["x"].tolist()] == kept["y"].tolist()
+        assert len({tuple(row) for row in kept["x"].tolist()}) == len(kept["y"])
 
 
 class Watch(Observer):
@@ -166,14 +163,13 @@ class Watch(Observer):
         self.new.append(self._losses(learner, task.graph, task.train[chosen], task.train_y[chosen]).mean().item())
         old: list[float] = []
         for kept in learner.kept_:
-            if kept.ids is not None:
+            if "ids" in kept:
                 assert task.graph.ids is not None
                 row = {name: at for at, name in enumerate(task.graph.ids.tolist())}
-                nodes, view = torch.tensor([row[name] for name in kept.ids.tolist()]), task.graph
+                nodes, view = torch.tensor([row[name] for name in kept["ids"].tolist()]), task.graph
             else:
-                assert kept.x is not None
-                nodes, view = (torch.arange(len(kept.y)), GraphView(kept.x, torch.zeros(2, 0, dtype=torch.int64)))
-            old.extend(self._losses(learner, view, nodes, kept.y).tolist())
+                nodes, view = (torch.arange(len(kept["y"])), GraphView(kept["x"], torch.zeros(2, 0, dtype=torch.int64)))
+            old.extend(self._losses(learner, view, nodes, kept["y"]).tolist())
         self.old.append(old)
 
     def _losses(self, learner: ERGNN, view: GraphView, nodes: Tensor, y: Tensor) -> Tensor:

@@ -141,11 +141,10 @@ class Watch(Observer):
             return
         self.weights.append(torch.cat([w.detach().flatten() for w in learner.network_.parameters()]))
         nothing = torch.zeros(2, 0, dtype=torch.int64)
-        views = [(kept.x, nothing, torch.arange(len(kept.y)), kept.y) for kept in learner.kept_]
+        views = [(kept["x"], nothing, torch.arange(len(kept["y"])), kept["y"]) for kept in learner.kept_]
         views.append((self.task.graph.x, self.task.graph.edge_index, self.task.train, self.task.train_y))
         slopes = []
         for classes, (x, edge_index, nodes, y) in zip(learner.tasks_, views, strict=True):
-            assert x is not None
             logits = learner.network_(x, learner.network_.prepare(edge_index, len(x)))[nodes]
             if learner.scenario_ == "task":
                 column = torch.tensor([classes.index(label) for label in y.tolist()])
@@ -187,13 +186,12 @@ def test_as_many_nodes_are_kept_of_each_task_as_asked(stream: TaskStream) -> Non
             learner.fit_task(stream.step(index))
         for index, kept in enumerate(learner.kept_):
             task = stream.step(index)
-            assert len(kept.y) == min(memory_size, len(task.train))
+            assert len(kept["y"]) == min(memory_size, len(task.train))
             rows = {tuple(row): int(y) for row, y in zip(task.graph.x[task.train].tolist(), task.train_y, strict=True)}
-            assert kept.x is not None
-            assert len({tuple(row) for row in kept.x.tolist()}) == len(kept.y), "no node twice"
-            assert [rows[tuple(row)] for row in kept.x.tolist()] == kept.y.tolist()
+            assert len({tuple(row) for row in kept["x"].tolist()}) == len(kept["y"]), "no node twice"
+            assert [rows[tuple(row)] for row in kept["x"].tolist()] == kept["y"].tolist()
 
 
 def test_nodes_are_drawn(stream: TaskStream) -> None:
-    kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.step(0)).kept_[0].x for seed in (0, 1)]  # type: ignore[attr-defined]
+    kept = [GEM(epochs=1, memory_size=5, seed=seed).fit_task(stream.step(0)).kept_[0]["x"] for seed in (0, 1)]  # type: ignore[attr-defined]
     assert not torch.equal(*kept)

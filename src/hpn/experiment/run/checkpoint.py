@@ -83,10 +83,14 @@ def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {TENSOR_KEY: path}
     if isinstance(value, Mapping):
         return {key: _split(item, f"{path}/{key}" if path else key, tensors) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_split(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]
     return value
 
 
 def _join(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_join(item, tensors) for item in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {TENSOR_KEY}:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -33,12 +34,12 @@ Weights = dict[str, Tensor]
 """A tensor for each parameter of the network, by name."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Consolidation(FineTune):
     """Fine-tuning with a penalty on moving weights that earlier tasks depend on.
 
     Args:
         strength: Weight of the penalty (λ).
-        training: What :class:`FineTune` takes.
 
     Attributes:
         importance_: Importance of each weight (Ω), summed over tasks.
@@ -48,26 +49,20 @@ class Consolidation(FineTune):
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(1.0, 1e4)}
     tuned_for = "remembering"
 
-    importance_: Weights
-    center_: Weights
-
-    def __init__(self, *, strength: Annotated[float, Field(ge=0)] = 1.0, **training: Any) -> None:
-        super().__init__(**training)
-        self.strength = strength
+    strength: Annotated[float, Field(ge=0)] = 1.0
 
     @abstractmethod
     def _importance(self, data: TrainingData) -> Weights:
         """How much the task just learned depends on each weight (Ω_t)."""
 
-    def _begin(self, step: Step) -> None:
-        super()._begin(step)
-        if step.index == 0:
-            self.importance_, self.center_ = {}, {}
+    def _begin_task(self, step: Step) -> None:
+        super()._begin_task(step)
+        importance, center = (self.importance_, self.center_) if step.index else ({}, {})
         weights = self._weights()
-        self.importance_ = {
-            name: _widen(kept, torch.zeros_like(weights[name])) for name, kept in self.importance_.items()
+        self.importance_: Weights = {
+            name: _widen(kept, torch.zeros_like(weights[name])) for name, kept in importance.items()
         }
-        self.center_ = {name: _widen(kept, weights[name]) for name, kept in self.center_.items()}
+        self.center_: Weights = {name: _widen(kept, weights[name]) for name, kept in center.items()}
 
     def _loss(self, batch: TrainingData) -> Tensor:
         return super()._loss(batch) + self.strength / 2 * self._penalty()
@@ -81,7 +76,7 @@ class Consolidation(FineTune):
         ]
         return torch.stack(parts).sum() if parts else torch.zeros((), device=self.device)
 
-    def _end(self, step: Step, data: TrainingData) -> None:
+    def _end_task(self, step: Step, data: TrainingData) -> None:
         weights, new = self._weights(), self._importance(data)
         for name, importance in new.items():
             before = self.importance_.get(name, torch.zeros_like(importance))

@@ -11,7 +11,8 @@ are kept is one of the three strategies of :mod:`hpn.learners.gnn.selection`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,7 @@ from hpn.params import OneOf, SearchChoice
 from hpn.streams import Step
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ERGNN(Replay):
     """Fine-tuning that goes over some nodes of earlier tasks again.
 
@@ -39,7 +41,6 @@ class ERGNN(Replay):
         space: Where ``mean`` and ``coverage`` look: ``features``, or ``embeddings`` of the first layer.
         radius: What is nearby for ``coverage``, as a share of the mean distance between nodes (d).
         new_share: Weight of the new task's loss (β); ``None`` for the paper's.
-        training: What :class:`FineTune` takes.
 
     Attributes:
         kept_: Nodes kept of each task so far (the experience buffer B).
@@ -51,22 +52,11 @@ class ERGNN(Replay):
         "new_share": OneOf(None, 0.2, 0.5),
     }
 
-    def __init__(
-        self,
-        *,
-        buffer_size: Annotated[int, Field(ge=1)] = 20,
-        selection: Literal["mean", "coverage", "influence"] = "mean",
-        space: Literal["features", "embeddings"] = "features",
-        radius: Annotated[float, Field(gt=0)] = 0.5,
-        new_share: Annotated[float, Field(ge=0, le=1)] | None = None,
-        **training: Any,
-    ) -> None:
-        super().__init__(**training)
-        self.buffer_size = buffer_size
-        self.selection = selection
-        self.space = space
-        self.radius = radius
-        self.new_share = new_share
+    buffer_size: Annotated[int, Field(ge=1)] = 20
+    selection: Literal["mean", "coverage", "influence"] = "mean"
+    space: Literal["features", "embeddings"] = "features"
+    radius: Annotated[float, Field(gt=0)] = 0.5
+    new_share: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def _loss(self, batch: TrainingData) -> Tensor:
         loss = super()._loss(batch)

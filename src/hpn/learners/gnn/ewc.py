@@ -12,7 +12,8 @@ be cheaper, but that is another quantity and nearly zero after training.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -21,28 +22,21 @@ from hpn.learners.gnn.consolidation import Consolidation, Weights, add_scaled
 from hpn.learners.gnn.training_data import TrainingData
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EWC(Consolidation):
     """Fine-tuning that holds weights back by their Fisher information.
 
     Args:
         strength: Weight of the penalty (λ).
         num_samples: Training nodes that the information is averaged over, at most.
-        training: What :class:`FineTune` takes.
 
     Attributes:
         importance_: Fisher information of each weight (F), summed over tasks.
         center_: Where the penalty on each weight is zero.
     """
 
-    def __init__(
-        self,
-        *,
-        strength: Annotated[float, Field(ge=0)] = 100.0,
-        num_samples: Annotated[int, Field(ge=1)] = 100,
-        **training: Any,
-    ) -> None:
-        super().__init__(strength=strength, **training)
-        self.num_samples = num_samples
+    strength: Annotated[float, Field(ge=0)] = 100.0
+    num_samples: Annotated[int, Field(ge=1)] = 100
 
     def _importance(self, data: TrainingData) -> Weights:
         information: Weights = {}

@@ -8,7 +8,8 @@ learning rate for the baselines; Adam is the default here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -24,6 +25,7 @@ from hpn.params import LogRange, OneOf, SearchChoice
 from hpn.streams import Classes, GraphView, Query, Step, stack_graphs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FineTune(Learner):
     """A graph neural network trained on one task after another.
 
@@ -65,32 +67,16 @@ class FineTune(Learner):
     tuned_for: ClassVar[Literal["remembering", "learning"]] = "learning"
     answers_ahead = True
 
-    network_: Backbone
-    epoch_: int
-    _optimizer: torch.optim.Optimizer
+    backbone: Literal["gcn", "gat", "gin"] = "gcn"
+    epochs: Annotated[int, Field(ge=1)] = 100
+    optimizer: Literal["adam", "sgd"] = "adam"
+    lr: Annotated[float, Field(gt=0)] = 0.01
+    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    num_neighbors: Annotated[int, Field(ge=1)] | None = None
 
-    def __init__(
-        self,
-        *,
-        backbone: Literal["gcn", "gat", "gin"] = "gcn",
-        epochs: Annotated[int, Field(ge=1)] = 100,
-        optimizer: Literal["adam", "sgd"] = "adam",
-        lr: Annotated[float, Field(gt=0)] = 0.01,
-        weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5,
-        batch_size: Annotated[int, Field(ge=1)] | None = None,
-        num_neighbors: Annotated[int, Field(ge=1)] | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.backbone = backbone
-        self.epochs = epochs
-        self.optimizer = optimizer
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.batch_size = batch_size
-        self.num_neighbors = num_neighbors
+    epoch_: int = field(init=False)
 
     @property
     def num_parameters(self) -> int:
@@ -99,7 +85,7 @@ class FineTune(Learner):
 
     def _learn(self, step: Step, observer: Observer) -> None:
         if not self._is_resumed():
-            self._begin(step)
+            self._begin_task(step)
         data = self._training_data(step)
         self._recall(step)
         self.network_.train()
@@ -108,18 +94,18 @@ class FineTune(Learner):
             self.epoch_ += 1
             self._epoch_done(observer, Progress(step.index, self.epoch_, self.epochs, {"loss": loss}))
         self.network_.eval()
-        self._end(step, data)
+        self._end_task(step, data)
         self.epoch_ = 0
         del self._optimizer
 
     def _is_resumed(self) -> bool:
         return hasattr(self, "_optimizer")
 
-    def _begin(self, step: Step) -> None:
+    def _begin_task(self, step: Step) -> None:
         """Set up for a new task: make or widen the network, start a fresh optimiser."""
         outputs = self._num_outputs()
         if not hasattr(self, "network_"):
-            self.network_ = self._new_network(outputs)
+            self.network_: Backbone = self._new_network(outputs)
         elif outputs > self.network_.num_outputs:
             self.network_ = grow_outputs(self.network_, outputs).to(self.device)
         self._optimizer = self._new_optimizer()
@@ -128,40 +114,30 @@ class FineTune(Learner):
     def _recall(self, step: Step) -> None:
         """Make ready what was kept of earlier tasks; also after an interruption."""
 
-    def _end(self, step: Step, data: TrainingData) -> None:
+    def _end_task(self, step: Step, data: TrainingData) -> None:
         """Keep what later tasks will need of this one; the network is in evaluation mode."""
 
     def _training_data(self, step: Step) -> TrainingData:
         """What an epoch goes over."""
-        return self._gather([step])
+        return self._data_of(*((part.graph, part.train, part.train_y, part.classes) for part in (*step.past, step)))
 
-    def _gather(self, tasks: Sequence[Step]) -> TrainingData:
-        graph, starts = stack_graphs([task.graph for task in tasks])
-        nodes = torch.cat([task.train + at for task, at in zip(tasks, starts, strict=True)])
-        marks = [self._mark(task.train_y, task.classes) for task in tasks]
-        return self._data_about(
-            graph,
-            nodes,
-            target=torch.cat([target for target, _ in marks]),
-            allowed=torch.cat([allowed for _, allowed in marks]),
-        )
-
-    def _mark(self, y: Tensor, classes: Classes) -> tuple[Tensor, Tensor]:
-        """Columns of the head that stand for ``y``, and those that each competes with."""
-        own = self._columns(classes)
-        allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool, device=CPU)
-        allowed[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
-        at = (y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1)
-        return torch.tensor(own, device=CPU)[at], allowed
-
-    def _data_about(self, graph: GraphView, nodes: Tensor, *, target: Tensor, allowed: Tensor) -> TrainingData:
-        adjacency = self.network_.prepare(graph.edge_index, graph.num_nodes)
+    def _data_of(self, *parts: tuple[GraphView, Tensor, Tensor, Classes]) -> TrainingData:
+        """Training data of some graphs, each with nodes to learn from, their labels and their task."""
+        graph, starts = stack_graphs([graph for graph, *_ in parts])
+        nodes = torch.cat([nodes + start for (_, nodes, *_), start in zip(parts, starts, strict=True)])
+        targets, masks = [], []
+        for _, _, y, classes in parts:
+            own = torch.tensor(self._columns(classes), device=CPU)
+            targets.append(own[(y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1)])
+            allowed = torch.zeros(len(y), self.network_.num_outputs, dtype=torch.bool, device=CPU)
+            allowed[:, own if self.scenario_ == "task" else self._columns(self.classes_)] = True
+            masks.append(allowed)
         return TrainingData(
             graph.features,
-            adjacency,
+            self.network_.prepare(graph.edge_index, graph.num_nodes),
             nodes,
-            target,
-            allowed,
+            torch.cat(targets),
+            torch.cat(masks),
             num_neighbors=self.num_neighbors,
             sums_neighbors=self.network_.sums_neighbors,
             device=self.device,
@@ -213,9 +189,7 @@ class FineTune(Learner):
         return logits[rows.to(self.device)].cpu()
 
     def _num_outputs(self) -> int:
-        if self._has_shared_head:
-            return max(len(task) for task in self.tasks_)
-        return len(self.classes_)
+        return max(map(len, self.tasks_)) if self._has_shared_head else len(self.classes_)
 
     def _new_network(self, num_outputs: int) -> Backbone:
         network = make_backbone(self.backbone, self.num_features_, num_outputs, dropout=self.dropout)

@@ -19,7 +19,8 @@ nodes it was nevertheless the better of the two on three of four data sets. ``op
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import daqp
 import numpy as np
@@ -76,13 +77,13 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
     return rounded
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GEM(Replay):
     """Fine-tuning whose steps may not raise the loss on nodes kept of earlier tasks.
 
     Args:
         memory_size: Nodes kept of each task, drawn at random.
         margin: Least weight of earlier tasks' gradients in a corrected step (γ).
-        training: What :class:`FineTune` takes.
 
     Attributes:
         kept_: Nodes kept of each task so far.
@@ -95,16 +96,8 @@ class GEM(Replay):
         "margin": OneOf(0.0, 0.5),
     }
 
-    def __init__(
-        self,
-        *,
-        memory_size: Annotated[int, Field(ge=1)] = 100,
-        margin: Annotated[float, Field(ge=0)] = 0.5,
-        **training: Any,
-    ) -> None:
-        super().__init__(**training)
-        self.memory_size = memory_size
-        self.margin = margin
+    memory_size: Annotated[int, Field(ge=1)] = 100
+    margin: Annotated[float, Field(ge=0)] = 0.5
 
     def _choose(self, step: Step, data: TrainingData) -> Tensor:
         return torch.randperm(len(data), device=CPU)[: self.memory_size]

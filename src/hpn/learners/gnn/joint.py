@@ -9,14 +9,15 @@ one; with ``head="shared"``, the tasks share a head as in fine-tuning, which cos
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from hpn.learners.gnn.finetune import FineTune
-from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import OneOf, SearchChoice
 from hpn.streams import Step
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Joint(FineTune):
     """Fine-tuning's network, trained from scratch on the tasks so far, together.
 
@@ -25,7 +26,6 @@ class Joint(FineTune):
 
     Args:
         head: ``classes`` (one logit per class) or ``shared`` (the tasks share logits; task scenario only).
-        training: What :class:`FineTune` takes.
 
     Attributes:
         data_numbers_: Numbers of the data of all tasks so far, which must be available.
@@ -36,11 +36,7 @@ class Joint(FineTune):
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "epochs": OneOf(50, 100, 200)}
     tuned_for = "remembering"
 
-    data_numbers_: int
-
-    def __init__(self, *, head: Literal["classes", "shared"] = "classes", **training: Any) -> None:
-        super().__init__(**training)
-        self.head = head
+    head: Literal["classes", "shared"] = "classes"
 
     @property
     def num_stored(self) -> int:
@@ -51,13 +47,10 @@ class Joint(FineTune):
     def _has_shared_head(self) -> bool:
         return self.scenario_ == "task" and self.head == "shared"
 
-    def _begin(self, step: Step) -> None:
+    def _begin_task(self, step: Step) -> None:
         seen = [*step.past, step]
         graphs = [part.graph for part in seen] if step.edges == "within" else [step.graph]
         labels = sum(len(part.train_y) for part in seen)
         self.data_numbers_ = sum(graph.num_numbers for graph in graphs) + labels
         self.network_ = self._new_network(self._num_outputs())
-        super()._begin(step)
-
-    def _training_data(self, step: Step) -> TrainingData:
-        return self._gather([*step.past, step])
+        super()._begin_task(step)

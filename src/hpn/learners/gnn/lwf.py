@@ -15,7 +15,8 @@ has one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -41,13 +42,13 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
     return F.cross_entropy(student / temperature, (teacher / temperature).softmax(dim=1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LwF(FineTune):
     """Fine-tuning that keeps the predictions of the network so far on the nodes of the new task.
 
     Args:
         strength: Weight of the earlier predictions (λ).
         temperature: Softens the predictions that are compared (T).
-        training: What :class:`FineTune` takes.
 
     Attributes:
         teacher_: The network before the task in progress; it exists only while a task is learned.
@@ -56,22 +57,12 @@ class LwF(FineTune):
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(0.1, 100.0)}
     tuned_for = "remembering"
 
-    teacher_: Backbone | None
+    strength: Annotated[float, Field(ge=0)] = 1.0
+    temperature: Annotated[float, Field(gt=0)] = 2.0
 
-    def __init__(
-        self,
-        *,
-        strength: Annotated[float, Field(ge=0)] = 1.0,
-        temperature: Annotated[float, Field(gt=0)] = 2.0,
-        **training: Any,
-    ) -> None:
-        super().__init__(**training)
-        self.strength = strength
-        self.temperature = temperature
-
-    def _begin(self, step: Step) -> None:
-        super()._begin(step)
-        self.teacher_ = self._restore(self.network_.state_dict()) if step.index > 0 else None
+    def _begin_task(self, step: Step) -> None:
+        super()._begin_task(step)
+        self.teacher_: Backbone | None = self._restore(self.network_.state_dict()) if step.index > 0 else None
 
     def _loss(self, batch: TrainingData) -> Tensor:
         if self.teacher_ is None:
@@ -89,7 +80,7 @@ class LwF(FineTune):
             return [list(range(max(len(task) for task in self.tasks_[:-1])))]
         return [self._columns(task) for task in self.tasks_[:-1]]
 
-    def _end(self, step: Step, data: TrainingData) -> None:
+    def _end_task(self, step: Step, data: TrainingData) -> None:
         self.teacher_ = None
 
     def _load_state(self, state: State) -> None:

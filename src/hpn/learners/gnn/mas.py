@@ -11,7 +11,8 @@ distance from the weights after the last task.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -22,13 +23,13 @@ from hpn.params import LogRange, SearchChoice
 from hpn.streams import Step
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MAS(Consolidation):
     """Fine-tuning that holds weights back by how much the output depends on them.
 
     Args:
         strength: Weight of the penalty (λ).
         num_samples: Training nodes that the importance is averaged over, at most.
-        training: What :class:`FineTune` takes.
 
     Attributes:
         importance_: Importance of each weight (Ω), summed over tasks.
@@ -37,18 +38,11 @@ class MAS(Consolidation):
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {**FineTune.search_space, "strength": LogRange(0.01, 100.0)}
 
-    def __init__(
-        self,
-        *,
-        strength: Annotated[float, Field(ge=0)] = 0.5,
-        num_samples: Annotated[int, Field(ge=1)] = 100,
-        **training: Any,
-    ) -> None:
-        super().__init__(strength=strength, **training)
-        self.num_samples = num_samples
+    strength: Annotated[float, Field(ge=0)] = 0.5
+    num_samples: Annotated[int, Field(ge=1)] = 100
 
-    def _begin(self, step: Step) -> None:
-        super()._begin(step)
+    def _begin_task(self, step: Step) -> None:
+        super()._begin_task(step)
         self.center_ = self._weights() if self.importance_ else {}
 
     def _importance(self, data: TrainingData) -> Weights:
@@ -61,6 +55,6 @@ class MAS(Consolidation):
             importance = add_scaled(importance, sizes, 1 / len(singles))
         return importance
 
-    def _end(self, step: Step, data: TrainingData) -> None:
-        super()._end(step, data)
+    def _end_task(self, step: Step, data: TrainingData) -> None:
+        super()._end_task(step, data)
         self.center_ = {}  # they are the network's own weights until the next task begins

@@ -17,7 +17,8 @@ left for later tasks; its gradient needs second derivatives, which are exact her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,7 @@ from hpn.learners.gnn.training_data import TrainingData
 from hpn.params import LogRange, OneOf, SearchChoice
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TWP(Consolidation):
     """Fine-tuning that holds weights back by what the loss and the topology depend on.
 
@@ -38,7 +40,6 @@ class TWP(Consolidation):
         topology_strength: Weight of the topology-preserving part (λ_t).
         sparsity: Weight of the importance that the task at hand is allowed to build up (β).
         strength: Factor of the whole penalty.
-        training: What :class:`FineTune` takes.
 
     Attributes:
         importance_: Importance of each weight (Ω), summed over tasks.
@@ -52,19 +53,9 @@ class TWP(Consolidation):
         "sparsity": OneOf(0.0, 1e-4),
     }
 
-    def __init__(
-        self,
-        *,
-        loss_strength: Annotated[float, Field(ge=0)] = 100.0,
-        topology_strength: Annotated[float, Field(ge=0)] = 0.1,
-        sparsity: Annotated[float, Field(ge=0)] = 0.0,
-        strength: Annotated[float, Field(ge=0)] = 1.0,
-        **training: Any,
-    ) -> None:
-        super().__init__(strength=strength, **training)
-        self.loss_strength = loss_strength
-        self.topology_strength = topology_strength
-        self.sparsity = sparsity
+    loss_strength: Annotated[float, Field(ge=0)] = 100.0
+    topology_strength: Annotated[float, Field(ge=0)] = 0.1
+    sparsity: Annotated[float, Field(ge=0)] = 0.0
 
     def _loss(self, batch: TrainingData) -> Tensor:
         loss = F.cross_entropy(self._logits(batch), batch.target)

@@ -7,6 +7,7 @@ with NumPy and SciPy on the CPU, whatever device is chosen.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -23,6 +24,7 @@ from hpn.streams import Query, Step
 DEFAULT_HOPS = 2
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NCM(Learner):
     """Nearest class mean, by cosine, of features smoothed over the graph.
 
@@ -42,32 +44,17 @@ class NCM(Learner):
         hops_: Chosen number of hops.
     """
 
-    means_: Tensor
-    counts_: list[int]
-    hops_: int
+    uses_device = False
 
-    def __init__(
-        self,
-        *,
-        max_hops: Annotated[int, Field(ge=0)] = 3,
-        normalization: Normalization = "sym",
-        temperature: Annotated[float, Field(gt=0)] = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.max_hops = max_hops
-        self.normalization = normalization
-        self.temperature = temperature
-
-    @property
-    def num_parameters(self) -> int:
-        """Entries of the means."""
-        return self.means_.numel()
+    max_hops: Annotated[int, Field(ge=0)] = 3
+    normalization: Normalization = "sym"
+    temperature: Annotated[float, Field(gt=0)] = 0.1
 
     def _learn(self, step: Step, observer: Observer) -> None:
         slots = see(step.graph, self.normalization)
         if step.index == 0:
-            self.means_, self.counts_ = torch.zeros(0, self.num_features_, device=CPU), []
+            self.means_ = torch.zeros(0, self.num_features_, device=CPU)
+            self.counts_: list[int] = []
             self.hops_ = self._choose_hops(slots, step)
         self._add(step, _class_means(slots, self.hops_, step))
 

@@ -9,6 +9,7 @@ docs/explanation/learners.md states how. It is computed with scikit-learn on the
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from hpn.learners.base import Learner, Observer, Progress, State
+from hpn.learners.base import Learner, Observer, Progress
 from hpn.nn.device import CPU
 from hpn.nn.encoder import Features, see
 from hpn.nn.smoothing import Normalization
@@ -27,6 +28,7 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 DEFAULT_HOPS, DEFAULT_STRENGTH = 2, 10.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Probe(Learner):
     """Logistic regression on smoothed features, one per task.
 
@@ -49,33 +51,18 @@ class Probe(Learner):
     """
 
     needs_tasks = True
+    uses_device = False
 
-    weights_: list[Tensor]
-    biases_: list[Tensor]
-    hops_: list[int]
-    strengths_: list[float]
-
-    def __init__(
-        self,
-        *,
-        max_hops: Annotated[int, Field(ge=0)] = 3,
-        normalization: Normalization = "sym",
-        max_iter: Annotated[int, Field(ge=1)] = 1000,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.max_hops = max_hops
-        self.normalization = normalization
-        self.max_iter = max_iter
-
-    @property
-    def num_parameters(self) -> int:
-        """Weights and biases of all classifiers."""
-        return sum(tensor.numel() for tensor in (*self.weights_, *self.biases_))
+    max_hops: Annotated[int, Field(ge=0)] = 3
+    normalization: Normalization = "sym"
+    max_iter: Annotated[int, Field(ge=1)] = 1000
 
     def _learn(self, step: Step, observer: Observer) -> None:
         if step.index == 0:
-            self.weights_, self.biases_, self.hops_, self.strengths_ = [], [], [], []
+            self.weights_: list[Tensor] = []
+            self.biases_: list[Tensor] = []
+            self.hops_: list[int] = []
+            self.strengths_: list[float] = []
         train, val = step.train.numpy(), step.val.numpy()
         best: tuple[tuple[float, float], Any, int, float] | None = None
         slots = see(step.graph, self.normalization)
@@ -102,14 +89,13 @@ class Probe(Learner):
             return LogisticRegression(C=strength, max_iter=self.max_iter).fit(features, y)
 
     def _keep(self, step: Step, best: tuple[Any, Any, int, float] | None) -> None:
-        if best is None:  # one class: nothing to learn
-            weight, bias, hops, strength = (
-                torch.zeros(0, self.num_features_, device=CPU),
-                torch.zeros(0, device=CPU),
-                0,
-                0.0,
-            )
-        else:
+        weight, bias, hops, strength = (
+            torch.zeros(0, self.num_features_, device=CPU),
+            torch.zeros(0, device=CPU),
+            0,
+            0.0,
+        )
+        if best is not None:  # else there is one class, and nothing to learn
             _, model, hops, strength = best
             # Scikit-learn sorts the classes; rows follow the task's order.
             order = [list(model.classes_).index(label) for label in step.classes]
@@ -139,21 +125,6 @@ class Probe(Learner):
         if len(bias) < 2:  # the first class is the reference
             logits = torch.cat([torch.zeros(logits.shape[0], 1, device=CPU), logits], dim=1)
         return logits.log_softmax(dim=1)
-
-    def _state(self) -> State:
-        numbered = enumerate(zip(self.weights_, self.biases_, strict=True))
-        return {
-            "classifiers": {str(task): {"weight": w, "bias": b} for task, (w, b) in numbered},
-            "hops": list(self.hops_),
-            "strengths": list(self.strengths_),
-        }
-
-    def _load_state(self, state: State) -> None:
-        kept = [state["classifiers"][str(task)] for task in range(len(state["hops"]))]
-        self.weights_ = [entry["weight"].clone() for entry in kept]
-        self.biases_ = [entry["bias"].clone() for entry in kept]
-        self.hops_ = list(state["hops"])
-        self.strengths_ = list(state["strengths"])
 
 
 def _validate(model: Any, features: Features, y: np.ndarray) -> tuple[float, float]:

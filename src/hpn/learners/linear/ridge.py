@@ -15,6 +15,7 @@ It is solved with NumPy and SciPy on the CPU, whatever device is chosen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -34,6 +35,7 @@ ROWS_AT_ONCE = 1024
 """Nodes encoded at a time, which bounds memory."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ridge(Learner):
     r"""Ridge regression of the classes on random features of a node and its neighbourhood.
 
@@ -76,6 +78,7 @@ class Ridge(Learner):
         tensor(True)
     """
 
+    uses_device = False
     search_space: ClassVar[Mapping[str, SearchChoice]] = {
         "max_hops": OneOf(1, 2, 3, 4, 5),
         "normalization": OneOf("sym", "row"),
@@ -83,29 +86,12 @@ class Ridge(Learner):
         "balance": OneOf(0.0, 0.25, 0.5, 0.75, 1.0),
     }
 
-    gram_: Tensor
-    sums_: Tensor
-    num_rows_: int
-    weights_: Tensor
-
-    def __init__(
-        self,
-        *,
-        max_hops: Annotated[int, Field(ge=0)] = 3,
-        normalization: Normalization = "row",
-        width: Annotated[int, Field(ge=1)] = 2000,
-        strength: Annotated[float, Field(gt=0)] = 0.3,
-        balance: Annotated[float, Field(ge=0, le=1)] = 0.5,
-        temperature: Annotated[float, Field(gt=0)] = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.max_hops = max_hops
-        self.normalization = normalization
-        self.width = width
-        self.strength = strength
-        self.balance = balance
-        self.temperature = temperature
+    max_hops: Annotated[int, Field(ge=0)] = 3
+    normalization: Normalization = "row"
+    width: Annotated[int, Field(ge=1)] = 2000
+    strength: Annotated[float, Field(gt=0)] = 0.3
+    balance: Annotated[float, Field(ge=0, le=1)] = 0.5
+    temperature: Annotated[float, Field(gt=0)] = 0.1
 
     @property
     def num_parameters(self) -> int:
