@@ -477,11 +477,7 @@ def test_ids_are_read_from_the_file_named(cli: Cli, tmp_path: Path, fitted: str)
         ("fit graph --out model --force --width 64", "os.fsync", "write model; the model saved there before is kept"),
         ("predict model graph --out new.csv", "os.fsync", "write new.csv; no prediction is written"),
         ("predict model graph --out old.csv", "os.fsync", "write old.csv; the earlier file is kept"),
-        (
-            "import graph store",
-            "hpn.datasets.store.write._ArrayFile.append",
-            "write store; nothing of the store is kept",
-        ),
+        ("import graph store", "hpn.datasets.store._ArrayFile.append", "write store; nothing of the store is kept"),
     ],
 )
 @pytest.mark.usefixtures("fitted")

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-import gc
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -19,24 +15,6 @@ class Trace:
     def ids(view: GraphView, rows: Tensor | None = None) -> list[int]:
         x = view.x if rows is None else view.x[rows]
         return [int(value) for value in x[:, 0]]
-
-    @staticmethod
-    def reachable(thing: Any) -> list[Tensor]:
-        """Every tensor that can be reached from an object by following its attributes and containers."""
-        found: list[Tensor] = []
-        seen: set[int] = set()
-        todo = [thing]
-        while todo:
-            item = todo.pop()
-            if id(item) in seen or isinstance(item, type):
-                continue
-            seen.add(id(item))
-            if isinstance(item, Tensor):
-                found.append(item)
-                todo.append(item._base)
-            elif isinstance(item, (list, tuple, set, dict)) or dataclasses.is_dataclass(item):
-                todo.extend(gc.get_referents(item))
-        return found
 
     def edges(self, view: GraphView) -> set[tuple[int, int]]:
         names = torch.tensor(self.ids(view))

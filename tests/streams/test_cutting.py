@@ -17,12 +17,6 @@ from hpn.streams.views import Edges, FeatureRows
 Trace = Any
 
 
-def test_the_seed_numbers_the_nodes_and_nothing_else_changes(tagged: Graph, trace: Trace) -> None:
-    first, second = TaskStream(tagged, seed=0).step(0), TaskStream(tagged, seed=1).step(0)
-    assert trace.ids(first.graph) != trace.ids(second.graph)
-    assert set(trace.ids(first.graph)) == set(trace.ids(second.graph))
-
-
 def test_sparse_features_stay_sparse(tagged: Graph) -> None:
     sparse = Graph.build(
         "sparse", x=tagged.x.to_sparse_csr(), links=tagged.edge_index, y=tagged.y, class_order=range(6)

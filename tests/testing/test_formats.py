@@ -16,7 +16,6 @@ from hpn.datasets.formats.tables.read import load_tables
 from hpn.datasets.sink import Sink, write_graph
 from hpn.errors import DataError
 from hpn.testing import check_format
-from hpn.testing.formats import CHECKS
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_readers_of_the_package(tmp_path: Path) -> None:
 
 def test_a_reader_of_ones_own(text_file: Path) -> None:
     verdicts = check_format(read_text, text_file, raise_on_failure=True)
-    assert list(verdicts) == [check.__name__ for check in CHECKS]
+    assert list(verdicts) == [name for _, name, _ in BROKEN]
 
 
 def appends(path: Path, sink: Any = None) -> Graph:
@@ -81,15 +80,15 @@ def lets_errors_past(path: Path, sink: Any = None) -> Graph:
         raise KeyError("line") from error
 
 
-@pytest.mark.parametrize(
-    ("reader", "name", "expected"),
-    [
-        (appends, "graph_is_read_alike_twice", "give different graphs"),
-        (ignores_masks, "store_equals_memory", "x differ between memory and a store"),
-        (invents, "missing_files_are_named", "is read without an error"),
-        (lets_errors_past, "damaged_files_give_a_graph_or_an_error", "raises KeyError, not an error of hpn"),
-    ],
-)
+BROKEN = [
+    (appends, "graph_is_read_alike_twice", "give different graphs"),
+    (ignores_masks, "store_equals_memory", "x differ between memory and a store"),
+    (invents, "missing_files_are_named", "is read without an error"),
+    (lets_errors_past, "damaged_files_give_a_graph_or_an_error", "raises KeyError, not an error of hpn"),
+]
+
+
+@pytest.mark.parametrize(("reader", "name", "expected"), BROKEN)
 def test_each_check_can_fail(reader: Callable[..., Graph], name: str, expected: str, text_file: Path) -> None:
     verdict = check_format(reader, text_file)[name]
     assert verdict.outcome == "failed"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -105,12 +104,11 @@ class LinkSorter:
         return keys
 
 
-def compress_links(links: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Sort links ``[2, n]`` and make them undirected: ``indptr`` and ``indices``."""
+def sort_links(links: Tensor, num_nodes: int) -> tuple[LinkSorter, NDArray[np.int32]]:
+    """Sort links ``[2, n]`` and make them undirected; the array has the neighbours of each node."""
     source, target = links.numpy()
     sorter = LinkSorter(num_nodes, len(source), lambda: [(source, target)])
-    indices = np.concatenate(list(sorter.rows()))
-    return torch.from_numpy(sorter.indptr), torch.from_numpy(indices)
+    return sorter, np.concatenate(list(sorter.rows()))
 
 
 def count(number: int, noun: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hpn.datasets.edges import compress_links
+from hpn.datasets.edges import sort_links
 from hpn.datasets.ids import Ids, find_ids, number_ids
 from hpn.datasets.sparse import csr_parts, is_sparse
 from hpn.errors import DataError
@@ -24,9 +24,6 @@ UNLABELLED = -1
 MASKS = ("train", "val", "test")
 TIMES = ("node_time", "y_by_time")
 SPARSE_X = ("x_indptr", "x_indices", "x_values")
-_HASHED = ("y", *SPARSE_X, "x", *MASKS, *TIMES)
-_PIECE_BYTES = 1 << 18
-_PIECE_ENTRIES = 1 << 18
 
 
 class Masks(NamedTuple):
@@ -104,29 +101,34 @@ class Graph:
         masks: Masks | None = None,
         node_time: Tensor | None = None,
         y_by_time: Tensor | None = None,
+        labels: Labels = "required",
+        describe_links: bool = False,
         **fields: Any,
     ) -> Graph:
         """Make a graph of links ``[2, n]``, which may have any order, direction, duplicates and self-loops.
 
-        ``fields`` are further arguments of the class, such as ``split_rule`` or ``class_order``.
+        ``fields`` are further arguments of the class, such as ``split_rule`` or ``class_order``; with
+        ``describe_links``, ``notes`` report what was done to the links.
 
         Raises:
             DataError: If a link names a node that does not exist, features are not finite, or the parts do
                 not fit each other.
         """
         num_nodes = x.shape[0]
-        check_shape(name, x.shape)
+        _check_shape(name, x.shape)
         check_finite(name, x)
         _check_links(name, links, num_nodes)
-        names = check_labels(name, y, num_nodes, class_names)
+        names = check_labels(name, y, num_nodes, class_names, labels=labels)
         if masks is not None:
-            check_masks(name, masks, num_nodes)
+            _check_masks(name, masks, num_nodes)
             fields["split_rule"] = "given"
         if node_time is not None:
-            node_time, y_by_time = check_times(name, node_time, y_by_time, num_nodes, len(names))
-        indptr, indices = compress_links(links, num_nodes)
-        fields = {"num_links": links.shape[1], "masks": masks, "node_time": node_time, "y_by_time": y_by_time, **fields}
-        return cls(name=name, x=x, indptr=indptr, indices=indices, y=y.long(), class_names=names, **fields)
+            node_time, y_by_time = _check_times(name, node_time, y_by_time, num_nodes, len(names))
+        sorter, indices = sort_links(links, num_nodes)
+        given = {"num_links": links.shape[1], "notes": sorter.describe() if describe_links else (), **fields}
+        given |= {"indptr": torch.from_numpy(sorter.indptr), "indices": torch.from_numpy(indices)}
+        given |= {"masks": masks, "node_time": node_time, "y_by_time": y_by_time}
+        return cls(name=name, x=x, y=y.long(), class_names=names, **given)
 
     @property
     def num_nodes(self) -> int:
@@ -180,10 +182,15 @@ class Graph:
     def fingerprint(self) -> str:
         """Hash everything that a learner can observe, so that a run can detect changes of its data.
 
-        A store contains the hash of what was written to it, so that nothing is read again.
+        A store contains the hashes of its arrays, so that nothing is read again.
         """
-        rest = (self.class_names, self.split_rule, self.class_order)
-        return self._fingerprint or hash_arrays(list_arrays(self), *rest)
+        if self._fingerprint is not None:
+            return self._fingerprint
+        entries = {}
+        for name, array in list_arrays(self).items():
+            content = np.ascontiguousarray(array.numpy())
+            entries[name] = describe_array(content.dtype, content.shape, hashlib.sha256(content.data))
+        return hash_graph({**vars(self), "arrays": entries})
 
 
 def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
@@ -194,7 +201,8 @@ def remember_fingerprint(graph: Graph, fingerprint: str) -> None:
 def list_arrays(graph: Graph) -> dict[str, Tensor]:
     """The arrays of a graph by their names in a store."""
     arrays = {"indptr": graph.indptr, "indices": graph.indices, **name_features(graph.x), "y": graph.y}
-    arrays |= graph.masks._asdict() if graph.masks is not None else {}
+    if graph.masks is not None:
+        arrays |= {name: mask.view(torch.uint8) for name, mask in graph.masks._asdict().items()}
     return arrays | {name: array for name in TIMES if (array := getattr(graph, name)) is not None}
 
 
@@ -203,7 +211,7 @@ def name_features(x: Tensor) -> dict[str, Tensor]:
     return dict(zip(SPARSE_X, csr_parts(x), strict=True)) if is_sparse(x) else {"x": x}
 
 
-def check_shape(name: str, shape: Sequence[int]) -> None:
+def _check_shape(name: str, shape: Sequence[int]) -> None:
     """Check that there are nodes with features."""
     if 0 in shape:
         raise DataError(f"{name}: expected nodes with features, got x of shape {tuple(shape)}")
@@ -248,18 +256,14 @@ def _check_links(name: str, links: Tensor, num_nodes: int) -> None:
     wrong = ((links < 0) | (links >= num_nodes)).any(dim=0)
     if bool(wrong.any()):
         at = int(wrong.nonzero()[0])
-        raise unknown_node(name, at, int(links[0, at]), int(links[1, at]), num_nodes)
+        source, target = links[:, at].tolist()
+        raise DataError(
+            f"{name}: edge {at} ({source} - {target}) names a node that does not exist; "
+            f"there are {num_nodes} nodes, numbered from 0"
+        )
 
 
-def unknown_node(name: str, edge: int, source: int, target: int, num_nodes: int) -> DataError:
-    """The error for an edge to a node that does not exist."""
-    return DataError(
-        f"{name}: edge {edge} ({source} - {target}) names a node that does not exist; "
-        f"there are {num_nodes} nodes, numbered from 0"
-    )
-
-
-def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
+def _check_masks(name: str, masks: Masks, num_nodes: int) -> None:
     """Check that masks are Booleans, one per node, and that no node is in two of them."""
     for part, mask in zip(MASKS, masks, strict=True):
         if mask.dtype != torch.bool or mask.shape != (num_nodes,):
@@ -270,7 +274,7 @@ def check_masks(name: str, masks: Masks, num_nodes: int) -> None:
         raise DataError(f"{name}: node {int(overlap.nonzero()[0])} is in two of the train, val and test masks")
 
 
-def check_times(
+def _check_times(
     name: str, node_time: Tensor, y_by_time: Tensor | None, num_nodes: int, num_classes: int
 ) -> tuple[Tensor, Tensor | None]:
     """Check that times fit the nodes; a node keeps its last class when no later one is given."""
@@ -296,40 +300,13 @@ def check_times(
     return node_time.long(), rows
 
 
-def hash_arrays(
-    arrays: Mapping[str, Any], class_names: Sequence[str], split_rule: str, class_order: Sequence[int] | None
-) -> str:
-    """Hash the arrays of a graph, by their names in a store, and what else a learner can observe.
-
-    Arrays are only sliced, so that they may be on disk.
-    """
-    digest = hashlib.sha256()
-    num_entries = len(arrays["indices"])
-    digest.update(str((torch.int64, (2, num_entries))).encode())
-    for part in _sources(arrays["indptr"][:], num_entries):
-        digest.update(part.numpy().data)
-    for part in _pieces(arrays["indices"]):
-        digest.update(part.long().numpy().data)
-    for array in (arrays[name] for name in _HASHED if name in arrays):
-        digest.update(str((array.dtype, tuple(array.shape))).encode())
-        for part in _pieces(array):
-            digest.update(part.contiguous().numpy().data)
-    order = None if class_order is None else tuple(class_order)
-    digest.update(repr((tuple(class_names), split_rule, order)).encode())
-    return digest.hexdigest()
+def describe_array(dtype: np.dtype[Any], shape: Sequence[int], digest: Any) -> dict[str, Any]:
+    """An array as the header of a store describes it; ``digest`` is the SHA-256 of its bytes."""
+    return {"dtype": dtype.str, "shape": list(shape), "sha256": digest.hexdigest()}
 
 
-def _pieces(array: Tensor) -> Iterator[Tensor]:
-    """All rows in order, some at a time."""
-    step = max(1, _PIECE_BYTES // max(1, math.prod(array.shape[1:]) * array.dtype.itemsize))
-    return (array[start : start + step] for start in range(0, len(array), step))
-
-
-def _sources(indptr: Tensor, num_entries: int) -> Iterator[Tensor]:
-    """The node that each entry belongs to, which is the first row of ``edge_index``, in pieces."""
-    for start in range(0, num_entries, _PIECE_ENTRIES):
-        end = min(start + _PIECE_ENTRIES, num_entries)
-        first = int(torch.searchsorted(indptr, start, right=True)) - 1
-        last = int(torch.searchsorted(indptr, end))
-        bounds = indptr[first : last + 1].clamp(start, end)
-        yield torch.repeat_interleave(torch.arange(first, last), bounds.diff())
+def hash_graph(header: Mapping[str, Any]) -> str:
+    """Hash what a learner can observe of a graph: its arrays, as they are described, and three other fields."""
+    arrays = {name: entry for name, entry in header["arrays"].items() if not name.startswith("ids")}
+    rest = [header.get(name) for name in ("class_names", "split_rule", "class_order")]
+    return hashlib.sha256(json.dumps([arrays, rest], sort_keys=True).encode()).hexdigest()

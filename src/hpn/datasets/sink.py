@@ -114,7 +114,7 @@ def write_masks(sink: Sink, masks: Masks) -> None:
 def write_graph(sink: Sink, graph: Graph) -> Graph:
     """Copy a graph that is in memory or mapped."""
     for name, array in list_arrays(graph).items():
-        sink.append(name, array.view(torch.uint8).numpy() if name in MASKS else array.numpy())
+        sink.append(name, array.numpy())
     if graph.node_ids is not None:
         write_ids(sink, graph.node_ids)
     return sink.finish(make_header(graph))

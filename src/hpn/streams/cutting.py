@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.datasets.sparse import is_sparse, select_rows
-from hpn.datasets.store.read import FILE
+from hpn.datasets.store import FILE
 from hpn.streams.views import Edges, FeatureRows, GraphView
 
 COPIED = 1 << 22

@@ -15,7 +15,7 @@ from hpn.datasets import Graph
 from hpn.datasets.graph import list_arrays
 from hpn.datasets.store import StoreWriter
 from hpn.errors import HPNError
-from hpn.testing.suite import Check, Verdict, expect, make_checks, run_checks
+from hpn.testing.suite import Check, Verdict, expect, find_checks, run_checks
 
 Reader = Callable[..., Graph]
 NUM_DAMAGES = 20
@@ -35,7 +35,7 @@ class FormatCase:
 
 def format_checks(reader: Reader, path: Path | str, /, **options: Any) -> list[Check]:
     """The checks of a reader on a file or folder, to be called one by one; see :func:`check_format`."""
-    return make_checks(CHECKS, FormatCase(reader, Path(path), options))
+    return find_checks(__name__, FormatCase(reader, Path(path), options))
 
 
 def check_format(
@@ -112,14 +112,6 @@ def damaged_files_give_a_graph_or_an_error(case: FormatCase) -> None:
             except Exception as error:  # whatever a reader raises
                 kind = "cut" if number % 2 else "changed"
                 expect(False, f"{file.name} {kind} at byte {at} raises {type(error).__name__}, not an error of hpn")
-
-
-CHECKS = (
-    graph_is_read_alike_twice,
-    store_equals_memory,
-    missing_files_are_named,
-    damaged_files_give_a_graph_or_an_error,
-)
 
 
 def _contents(path: Path) -> dict[Path, bytes]:

@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import SkipTest
+from unittest import SkipTest, mock
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ from hpn.learners import Learner, Observer, Progress, State
 from hpn.learners.finding import find_learner
 from hpn.params import check_space, declared_params, read_meanings, resolve_params
 from hpn.streams import GraphView, Query, Step, Stream, TaskStream, TimeStream
-from hpn.testing.suite import Check, Verdict, expect, expect_error, make_checks, run_checks
+from hpn.testing.suite import Check, Verdict, expect, expect_error, find_checks, run_checks
 
 SCENARIOS: tuple[Any, ...] = ("task", "class")
 EDGES: tuple[Any, ...] = ("within", "seen")
@@ -124,7 +125,7 @@ def learner_checks(learner: type[Learner] | str, /, **params: Any) -> list[Check
     """
     name, kind = find_learner(learner)
     given = resolve_params(kind, params, owner=name)
-    return checks_of(LearnerCase(kind, {key: given[key] for key in params}))
+    return find_checks(__name__, LearnerCase(kind, {key: given[key] for key in params}))
 
 
 def check_learner(
@@ -147,11 +148,6 @@ def check_learner(
         'passed'
     """
     return run_checks(learner_checks(learner, **params), raise_on_failure=raise_on_failure)
-
-
-def checks_of(case: LearnerCase) -> list[Check]:
-    """All checks of one case."""
-    return make_checks(CHECKS, case)
 
 
 def constructor_only_stores_its_arguments(case: LearnerCase) -> None:
@@ -276,18 +272,17 @@ def state_is_complete_and_plain(case: LearnerCase) -> None:
 
 def is_better_than_chance(case: LearnerCase) -> None:
     """On well separated classes, the last task is learned, and answers without a task beat guessing."""
-    for scenario in SCENARIOS:
-        for edges in EDGES:
-            stream = TaskStream(case.clear_graph, scenario=scenario, edges=edges)
-            learner, last = case.fit(stream, **case.accurate), len(stream) - 1
-            accuracy = evaluate(learner, stream, after=last, mode="oracle").accuracy[-1]
-            where = f"scenario {scenario}, edges {edges}"
-            expect(accuracy > 60, f"{accuracy:.0f} % on the task learned last, of two classes ({where}; more epochs?)")
-            modes: tuple[Any, ...] = ("global", "grouped") if scenario == "class" else ()
-            for mode in modes:
-                row = evaluate(learner, stream, after=last, mode=mode).accuracy
-                mean = sum(row) / len(row)
-                expect(mean > 100 / 6 + 5, f"{mean:.0f} % over six classes ({where}, evaluate {mode}; more epochs?)")
+    for scenario, edges in product(SCENARIOS, EDGES):
+        stream = TaskStream(case.clear_graph, scenario=scenario, edges=edges)
+        learner, last = case.fit(stream, **case.accurate), len(stream) - 1
+        accuracy = evaluate(learner, stream, after=last, mode="oracle").accuracy[-1]
+        where = f"scenario {scenario}, edges {edges}"
+        expect(accuracy > 60, f"{accuracy:.0f} % on the task learned last, of two classes ({where}; more epochs?)")
+        modes: tuple[Any, ...] = ("global", "grouped") if scenario == "class" else ()
+        for mode in modes:
+            row = evaluate(learner, stream, after=last, mode=mode).accuracy
+            mean = sum(row) / len(row)
+            expect(mean > 100 / 6 + 5, f"{mean:.0f} % over six classes ({where}, evaluate {mode}; more epochs?)")
 
 
 def repeated_classes_are_learned_or_refused(case: LearnerCase) -> None:
@@ -403,20 +398,12 @@ def mini_batches_are_learned_and_resumed(case: LearnerCase) -> None:
     if not {"batch_size", "num_neighbors"} <= set(case.declared):
         raise SkipTest("it has no batch_size and num_neighbors")
     small = {"batch_size": 16, "num_neighbors": 3, **({"epochs": 2} if "epochs" in case.declared else {})}
-    for scenario in SCENARIOS:
-        for edges in EDGES:
-            stream = TaskStream(case.graph, scenario=scenario, edges=edges)
-            whole, stop = case.fit(stream, tasks=1, **small), _StopHalfway()
-            learner = case.make(**small).load_state_dict(copy.deepcopy(whole.state_dict()))
-            step = stream.step(1, with_past=learner.sees_past)
-            whole.fit_task(step)
-            with contextlib.suppress(_StopError):
-                learner.fit_task(step, stop)
-            learner = case.make(**small).load_state_dict(stop.state)
-            learner = learner.fit_task(step) if learner.in_progress_ else learner
-            _expect_same_state(learner.state_dict(), whole.state_dict(), "a resumed and an uninterrupted fit")
-            for query in _queries(stream, after=1):
-                _expect_valid(learner, query)
+    for scenario, edges in product(SCENARIOS, EDGES):
+        stream = TaskStream(case.graph, scenario=scenario, edges=edges)
+        whole, resumed = case.fit(stream, **small), case.fit_interrupted(stream, **small)
+        _expect_same_state(resumed.state_dict(), whole.state_dict(), "a resumed and an uninterrupted fit")
+        for query in _queries(stream, after=len(stream) - 1):
+            _expect_valid(whole, query)
 
 
 def tensors_are_made_on_its_device(case: LearnerCase) -> None:
@@ -427,40 +414,20 @@ def tensors_are_made_on_its_device(case: LearnerCase) -> None:
     """
     stream = TaskStream(case.graph, scenario="class")
     usual = _outcome(case.make(), stream, torch.device("cpu"), moves=False)
+    begin: Any = torch.optim.Adam._init_group
+
+    def begin_on_the_cpu(*args: Any) -> Any:
+        with torch.device("cpu"):  # Adam counts its steps in a tensor on the default device
+            return begin(*args)
+
     try:
-        with _adam_on_the_cpu():
+        with mock.patch.object(torch.optim.Adam, "_init_group", begin_on_the_cpu):
             found = _outcome(case.make(), stream, torch.device("meta"), moves=True)
     except (NotImplementedError, RuntimeError) as error:
         expect(False, f"a tensor is made without device=… ({' '.join(str(error).split())})")
     expect({str(tensor.device) for tensor in found} == {"cpu"}, "answers and state_dict should be on the CPU")
     same = len(usual) == len(found) and all(map(torch.equal, usual, found))
     expect(same, "moving to another device changes what is learned")
-
-
-CHECKS = (
-    constructor_only_stores_its_arguments,
-    hyper_parameters_are_documented,
-    fit_returns_self_and_changes_no_task,
-    fit_uses_its_own_generator,
-    predict_changes_nothing,
-    predict_before_fit_raises,
-    predicts_only_classes_of_the_query,
-    same_seed_gives_the_same_result,
-    resuming_equals_an_uninterrupted_fit,
-    state_is_complete_and_plain,
-    is_better_than_chance,
-    repeated_classes_are_learned_or_refused,
-    nodes_are_answered_independently,
-    uneven_tasks_are_learned,
-    sparse_and_dense_features_agree,
-    edges_and_validation_nodes_may_be_missing,
-    tasks_must_come_in_order_and_be_new,
-    other_features_are_refused,
-    values_out_of_range_are_refused,
-    search_space_can_be_searched,
-    mini_batches_are_learned_and_resumed,
-    tensors_are_made_on_its_device,
-)
 
 
 def _queries(stream: Stream, after: int) -> Iterator[Query]:
@@ -535,19 +502,3 @@ def _outcome(learner: Learner, stream: Stream, default: torch.device, *, moves: 
         leaves = _flatten(learner.state_dict()).values()
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         return [learner.predict_scores(query), learner.predict(query), *tensors]
-
-
-@contextlib.contextmanager
-def _adam_on_the_cpu() -> Iterator[None]:
-    """Adam counts its steps in a tensor on the default device."""
-    begin: Any = torch.optim.Adam._init_group
-
-    def on_the_cpu(*args: Any) -> Any:
-        with torch.device("cpu"):
-            return begin(*args)
-
-    torch.optim.Adam._init_group = on_the_cpu  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.optim.Adam._init_group = begin  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.streams import GraphView, Query, Step, Stream
-from hpn.testing.suite import Check, Verdict, expect, make_checks, run_checks
+from hpn.testing.suite import Check, Verdict, expect, find_checks, run_checks
 
 TAG = 2.0**22
 """Features of the column by which nodes are recognised in views: this and the number of the node."""
@@ -52,7 +52,7 @@ class StreamCase:
 
 def stream_checks(stream: type[Stream], graph: Graph, /, **options: Any) -> list[Check]:
     """The checks of a kind of stream on a graph, to be called one by one; see :func:`check_stream`."""
-    return make_checks(CHECKS, StreamCase(stream, graph, options))
+    return find_checks(__name__, StreamCase(stream, graph, options))
 
 
 def check_stream(
@@ -164,17 +164,6 @@ def oracle_queries_are_about_one_task(case: StreamCase) -> None:
             query, key = stream.query(step=index, after=len(stream) - 1, evaluate="oracle")
             expect((query.task, query.classes) == (index, classes), f"the query about task {index} states another task")
             expect(set(key.y.tolist()) <= set(classes), f"test nodes of task {index} have classes of another one")
-
-
-CHECKS = (
-    same_seed_gives_the_same_steps,
-    later_steps_are_out_of_reach,
-    edges_are_those_of_the_graph,
-    query_nodes_are_never_learned_from,
-    steps_have_the_classes_of_the_plan,
-    queries_carry_no_labels,
-    oracle_queries_are_about_one_task,
-)
 
 
 def _query(stream: Stream, after: int) -> Query:

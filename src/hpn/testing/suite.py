@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -75,9 +77,14 @@ class Check:
         return Verdict(self.name, outcome, reason, self.about, time.perf_counter() - start)
 
 
-def make_checks(functions: Iterable[Callable[[Any], None]], subject: Any) -> list[Check]:
-    """Checks of one object; a function's name and the first line of its docstring are shown."""
-    return [Check(one.__name__, (one.__doc__ or "").partition("\n")[0], one, subject) for one in functions]
+def find_checks(module: str, case: Any) -> list[Check]:
+    """Checks of one case: the functions of a module whose only parameter is ``case``.
+
+    A function's name and the first line of its docstring are shown.
+    """
+    functions = [one for one in vars(sys.modules[module]).values() if inspect.isfunction(one)]
+    chosen = [one for one in functions if list(inspect.signature(one).parameters) == ["case"]]
+    return [Check(one.__name__, (one.__doc__ or "").partition("\n")[0], one, case) for one in chosen]
 
 
 def run_checks(checks: Iterable[Check], *, raise_on_failure: bool = False) -> dict[str, Verdict]:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from hpn.datasets import CATALOG, Graph, load_dataset
-from hpn.datasets.formats.planetoid import PLANETOID_SHA256, load_geom_gcn, load_planetoid
+from hpn.datasets.formats.planetoid import PARTS, load_geom_gcn, load_planetoid
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import DataError
 from hpn.streams import plan_tasks
@@ -57,9 +57,9 @@ def test_a_pickle_that_is_not_the_published_one_is_never_read(tmp_path: Path) ->
     raw = tmp_path / "Cora" / "raw"
     raw.mkdir(parents=True)
     marker = tmp_path / "ran"
-    for file in PLANETOID_SHA256:
-        (raw / file).write_text(f"cos\nsystem\n(S'touch {marker}'\ntR.")
-    with pytest.raises(DataError, match=r"ind\.cora\.allx is not the published file"):
+    for part in PARTS:
+        (raw / f"ind.cora.{part}").write_text(f"cos\nsystem\n(S'touch {marker}'\ntR.")
+    with pytest.raises(DataError, match=r"Cora/raw does not have the published files .*; delete the folder"):
         load_planetoid("cora", tmp_path / "Cora" / "raw")
     assert not marker.exists()
 
@@ -78,8 +78,9 @@ def planetoid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for part, content in parts.items():
         (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(content, protocol=2))
     (raw / "ind.cora.test.index").write_text("".join(f"{num_known + i}\n" for i in range(num_test)))
-    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in raw.iterdir()}
-    monkeypatch.setattr("hpn.datasets.formats.planetoid.PLANETOID_SHA256", digests)
+    digests = b"".join(hashlib.sha256((raw / f"ind.cora.{part}").read_bytes()).digest() for part in PARTS)
+    published = {"cora": hashlib.sha256(digests).hexdigest()}
+    monkeypatch.setattr("hpn.datasets.formats.planetoid.SHA256", published)
 
 
 def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +97,7 @@ def test_planetoids_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert plan_tasks(graph).classes == ((0, 1), (2, 3), (4, 5))
 
 
-def geom_gcn(folder: Path, name: str) -> None:
+def geom_gcn(folder: Path) -> None:
     """A tiny data set in Geom-GCN's layout."""
     folder.mkdir(parents=True)
     header = "node_id\tfeature\tlabel\n"
@@ -104,29 +105,22 @@ def geom_gcn(folder: Path, name: str) -> None:
     (folder / "out1_node_feature_label.txt").write_text(header + rows)
     edges = "".join(f"{node}\t{(node + 1) % 8}\n" for node in range(8)) + "0\t1\n2\t2\n"
     (folder / "out1_graph_edges.txt").write_text("node_id\tnode_id\n" + edges)
-    for number in range(10):
-        masks = {f"{part}_mask": np.zeros(8, dtype=np.uint8) for part in ("train", "val", "test")}
-        np.savez(folder / f"{name}_split_0.6_0.2_{number}.npz", **masks)
 
 
 def test_actor_and_webkb_layouts(tmp_path: Path) -> None:
-    geom_gcn(tmp_path / "actor" / "raw", "film")
+    geom_gcn(tmp_path / "actor" / "raw")
     graph = load_geom_gcn("actor", tmp_path / "actor" / "raw")
     assert (graph.num_nodes, graph.num_links, graph.num_edges, graph.num_features) == (8, 10, 8, 5)
     assert graph.split_rule == "index"
 
 
 def test_webkb_leaves_out_small_classes(data_root: Path) -> None:
-    assert load_geom_gcn("texas", data_root / "webkb" / "texas" / "raw").class_order == (
-        0,
-        2,
-        3,
-        4,
-    )  # class 1 has one node
+    graph = load_geom_gcn("texas", data_root / "webkb" / "texas" / "raw")
+    assert graph.class_order == (0, 2, 3, 4), "class 1 has one node"
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
-    geom_gcn(tmp_path / "actor" / "raw", "film")
+    geom_gcn(tmp_path / "actor" / "raw")
     (tmp_path / "actor" / "raw" / "out1_node_feature_label.txt").write_text("garbage\nmore\n")
     with pytest.raises(DataError, match=r"actor: the files in .* cannot be read"):
         load_geom_gcn("actor", tmp_path / "actor" / "raw")

@@ -16,8 +16,6 @@ array                                                 meaning
                                                       times, one row per time in order, −1 if unknown
 ``node_last``                                         allowed and not used: when each node was last present
 ====================================================  =======================================================
-
-Arrays are read one after the other, so that not all of them are in memory at once.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -39,11 +37,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpn.datasets import graph as graphs
-from hpn.datasets.graph import TIMES, UNLABELLED, Graph, Labels, Masks
-from hpn.datasets.ids import read_ids
-from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links, write_masks
-from hpn.datasets.sparse import Normalize
+from hpn.datasets.graph import UNLABELLED, Graph, Labels, Masks
+from hpn.datasets.ids import Ids, read_ids
+from hpn.datasets.sink import Sink, write_graph
+from hpn.datasets.sparse import Normalize, normalize_rows, to_csr
 from hpn.errors import DataError
 
 Array = NDArray[Any]
@@ -51,11 +48,10 @@ Array = NDArray[Any]
 _REQUIRED = ("adj_indptr", "adj_indices", "adj_shape", "labels")
 _SPARSE_FEATURES = ("attr_indptr", "attr_indices", "attr_data", "attr_shape")
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
+_OPTIONAL = ("class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
 _MAX_CLASSES = 1 << 16
 # Above it, a float cannot represent every whole number.
 _MAX_WHOLE = 2**53
-_BLOCK_VALUES = 1 << 22
 _DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
 # What zipfile and NumPy's parser of array headers raise on bytes that they cannot read.
 _BAD_MEMBER = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
@@ -79,26 +75,27 @@ def load_npz(
     sink = sink or Sink()
     with _open_archive(path) as archive:
         sink.begin(archive.num_bytes)
-        num_nodes, blocks = _read_links(archive)
-        links = write_links(sink, num_nodes, len(blocks[0][0]), lambda: blocks, archive.num_bytes)
-        blocks.clear()
-        y, given = _read_labels(archive)
-        masks = _read_masks(archive)
-        num_features = _write_features(archive, FeatureWriter(sink, path.name, normalize), num_nodes)
-        class_names = graphs.check_labels(path.name, y, num_nodes, given, labels=labels)
-        sink.append("y", y.numpy())
-        if masks is not None:
-            graphs.check_masks(path.name, masks, num_nodes)
-            write_masks(sink, masks)
-        _write_times(archive, sink, num_nodes, len(class_names))
-        if "node_ids" in archive.members:
-            write_ids(sink, _read_ids(archive, num_nodes))
-        features = archive.read_text("feature_names") if "feature_names" in archive.members else None
-        if features is not None and len(features) != num_features:
-            raise archive.error(f"feature_names has {len(features)} names for {num_features} features")
-    header = {"name": path.name, "num_features": num_features, "num_links": links.num_links}
-    header |= {"class_names": list(class_names), "split_rule": "seeded" if masks is None else "given"}
-    return sink.finish({**header, "feature_names": features, "notes": links.describe()})
+        adjacency, x = archive.read_csr("adj"), _read_features(archive)
+        if len(set(adjacency.shape)) != 1:
+            raise archive.error(f"adj_shape is {adjacency.shape}; the adjacency matrix must be square")
+        if adjacency.shape[0] != x.shape[0]:
+            raise archive.error(f"adj_shape is {adjacency.shape}, but {x.shape[0]} nodes have features")
+        y, class_names = _read_labels(archive)
+        graph = Graph.build(
+            path.name,
+            x=x,
+            links=torch.from_numpy(np.stack(adjacency.nonzero())),
+            y=y,
+            class_names=class_names,
+            labels=labels,
+            describe_links=True,
+            masks=_read_masks(archive),
+            node_ids=_read_ids(archive, len(x)),
+            feature_names=_read_feature_names(archive, x.shape[1]),
+            **_read_times(archive),
+        )
+        sink.advance(archive.num_bytes)
+    return write_graph(sink, replace(graph, x=normalize_rows(graph.x, normalize)))
 
 
 @dataclass(frozen=True)
@@ -128,13 +125,16 @@ class _Archive:
             raise self.error(f"{key} {what}") from None
         return array
 
+    def read_numbers(self, key: str, ndim: int = 1) -> Array:
+        array = self.read(key)
+        if array.dtype.kind not in "iufb" or array.ndim != ndim:
+            expected = f"expected numbers in {_DIMENSIONS[ndim]}"
+            raise self.error(f"{key} is {array.dtype} of shape {array.shape}, {expected}")
+        return array
+
     def read_whole(self, key: str, ndim: int = 1) -> NDArray[np.int64]:
         """Read whole numbers."""
-        array = self.read(key)
-        if array.dtype.kind not in "iufb":
-            raise self.error(f"{key} holds {array.dtype}, expected whole numbers")
-        if array.ndim != ndim:
-            raise self.error(f"{key} has shape {array.shape}, expected {_DIMENSIONS[ndim]}")
+        array = self.read_numbers(key, ndim)
         if array.dtype.kind in "fu":
             value = array.astype(np.float64)
             wrong = ~((np.floor(value) == value) & (np.abs(value) < _MAX_WHOLE))
@@ -154,6 +154,27 @@ class _Archive:
         except (SystemError, ValueError):
             raise self.error(f"{key} holds characters that do not exist") from None
         return words
+
+    def read_csr(self, prefix: str, data: Array | None = None) -> sp.csr_matrix:
+        """Read a sparse matrix, by default one of ones."""
+        indptr, indices, shape = (self.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape"))
+        if len(shape) != 2:
+            raise self.error(f"{prefix}_shape is {shape.tolist()}, expected two counts")
+        outside = np.flatnonzero((indices < 0) | (indices >= shape[-1]))
+        if len(outside):
+            at = f"{prefix}_indices[{outside[0]}] is {indices[outside[0]]}"
+            raise self.error(f"{at}; {prefix}_shape allows 0 to {shape[-1] - 1}")
+        values = np.ones(len(indices)) if data is None else data
+        try:
+            matrix: sp.csr_matrix = sp.csr_matrix((values, indices, indptr), shape=tuple(shape.tolist()))
+            matrix.check_format()
+        except ValueError as error:
+            raise self.error(f"{prefix}_indptr, _indices, _data and _shape do not fit each other: {error}") from None
+        if matrix.nnz < len(indices):
+            raise self.error(
+                f"{prefix}_indptr ends at {matrix.nnz}, before the last of {len(indices)} {prefix}_indices"
+            )
+        return matrix
 
 
 @contextmanager
@@ -185,43 +206,11 @@ def _choose_arrays(path: Path, found: Collection[str]) -> list[str]:
     return [*_REQUIRED, *features, *(key for key in _OPTIONAL if key in found)]
 
 
-def _read_links(archive: _Archive) -> tuple[int, list[tuple[Array, Array]]]:
-    """The number of nodes, and the links between them."""
-    indptr, indices, shape = _read_csr(archive, "adj")
-    if shape[0] != shape[1]:
-        raise archive.error(f"adj_shape is {shape}; the adjacency matrix must be square")
-    if "adj_data" in archive.members:
-        _check_data(archive, archive.read("adj_data"), "adj", len(indices))
-    return shape[0], [(np.repeat(np.arange(shape[0]), np.diff(indptr)), indices)]
-
-
-def _read_csr(archive: _Archive, prefix: str) -> tuple[Array, Array, tuple[int, int]]:
-    """``indptr``, ``indices`` and shape of a matrix, checked against each other."""
-    indptr, indices, size = (archive.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape"))
-    if len(size) != 2 or size.min() < 0:
-        raise archive.error(f"{prefix}_shape is {size.tolist()}; expected two counts")
-    rows, columns = int(size[0]), int(size[1])
-    if len(indptr) != rows + 1:
-        raise archive.error(f"{prefix}_indptr has {len(indptr)} entries; {rows} rows ({prefix}_shape) need {rows + 1}")
-    if indptr[0] != 0 or indptr[-1] != len(indices):
-        needed = f"with {len(indices)} {prefix}_indices it must run from 0 to {len(indices)}"
-        raise archive.error(f"{prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; {needed}")
-    falls = np.diff(indptr) < 0
-    if falls.any():
-        raise archive.error(f"{prefix}_indptr falls after row {falls.argmax()}; it must never fall")
-    outside = (indices < 0) | (indices >= columns)
-    if outside.any():
-        at = int(outside.argmax())
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
-        what = "an edge to a node" if prefix == "adj" else "a column"
-        allowed = f"{prefix}_shape allows 0 to {columns - 1}"
-        raise archive.error(f"{prefix}_indices has {what} {indices[at]} in row {row}; {allowed}")
-    return indptr, indices, (rows, columns)
-
-
-def _check_data(archive: _Archive, data: Array, prefix: str, expected: int) -> None:
-    if data.shape != (expected,):
-        raise archive.error(f"{prefix}_data has shape {data.shape}, expected ({expected},)")
+def _read_features(archive: _Archive) -> Tensor:
+    with np.errstate(over="ignore"):  # numbers that float32 cannot hold become infinite, and are reported as such
+        if "attr_matrix" in archive.members:
+            return torch.from_numpy(np.ascontiguousarray(archive.read_numbers("attr_matrix", 2), np.float32))
+        return to_csr(archive.read_csr("attr", archive.read_numbers("attr_data").astype(np.float32)))
 
 
 def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:
@@ -239,52 +228,35 @@ def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:
     return torch.from_numpy(labels), archive.read_text("class_names") if is_named else None
 
 
-def _write_features(archive: _Archive, writer: FeatureWriter, num_nodes: int) -> int:
-    is_dense = "attr_matrix" in archive.members
-    key, ndim = ("attr_matrix", 2) if is_dense else ("attr_data", 1)
-    values = archive.read(key)
-    if values.dtype.kind not in "iufb" or values.ndim != ndim:
-        expected = f"expected numbers in {_DIMENSIONS[ndim]}"
-        raise archive.error(f"{key} is {values.dtype} of shape {values.shape}, {expected}")
-    matrix: Array | sp.csr_matrix = values
-    if not is_dense:
-        indptr, indices, shape = _read_csr(archive, "attr")
-        _check_data(archive, values, "attr", len(indices))
-        with np.errstate(over="ignore"):
-            matrix = sp.csr_matrix((values.astype(np.float32), indices, indptr), shape=shape)
-    if matrix.shape[0] != num_nodes:
-        raise archive.error(f"adj_shape is {(num_nodes,) * 2}, but {matrix.shape[0]} nodes have features")
-    graphs.check_shape(archive.path.name, matrix.shape)
-    step = max(1, _BLOCK_VALUES // matrix.shape[1]) if is_dense else num_nodes
-    for start in range(0, num_nodes, step):
-        writer.append(matrix[start : start + step])
-    return int(matrix.shape[1])
-
-
-def _read_ids(archive: _Archive, num_nodes: int) -> Array:
+def _read_ids(archive: _Archive, num_nodes: int) -> Ids | None:
+    if "node_ids" not in archive.members:
+        return None
     array = archive.read("node_ids")
     if array.dtype.kind not in "iuU" or array.shape != (num_nodes,):
         expected = f"expected {num_nodes} whole numbers or texts"
         raise archive.error(f"node_ids is {array.dtype} of shape {array.shape}, {expected}")
     ids = read_ids(archive.read_text("node_ids") if array.dtype.kind == "U" else array)
-    [(value, times)] = Counter(ids.tolist()).most_common(1)
-    if times > 1:
-        raise archive.error(f"node_ids has {value!r} more than once; every node needs its own id")
+    for value, times in Counter(ids.tolist()).most_common(1):
+        if times > 1:
+            raise archive.error(f"node_ids has {value!r} more than once; every node needs its own id")
     return ids
 
 
-def _write_times(archive: _Archive, sink: Sink, num_nodes: int, num_classes: int) -> None:
-    has_labels = "labels_by_time" in archive.members
-    if "node_time" not in archive.members:
-        if has_labels:
-            raise archive.error("has labels_by_time but no node_time; add when each node arrived")
-        return
-    labels = torch.from_numpy(archive.read_whole("labels_by_time", 2)) if has_labels else None
-    node_time = torch.from_numpy(archive.read_whole("node_time"))
-    times = graphs.check_times(archive.path.name, node_time, labels, num_nodes, num_classes)
-    for name, array in zip(TIMES, times, strict=True):
-        if array is not None:
-            sink.append(name, array.numpy())
+def _read_feature_names(archive: _Archive, num_features: int) -> list[str] | None:
+    if "feature_names" not in archive.members:
+        return None
+    names = archive.read_text("feature_names")
+    if len(names) != num_features:
+        raise archive.error(f"feature_names has {len(names)} names for {num_features} features")
+    return names
+
+
+def _read_times(archive: _Archive) -> dict[str, Tensor]:
+    keys = {"node_time": ("node_time", 1), "y_by_time": ("labels_by_time", 2)}
+    found = {name: about for name, about in keys.items() if about[0] in archive.members}
+    if list(found) == ["y_by_time"]:
+        raise archive.error("has labels_by_time but no node_time; add when each node arrived")
+    return {name: torch.from_numpy(archive.read_whole(*about)) for name, about in found.items()}
 
 
 def _read_masks(archive: _Archive) -> Masks | None:

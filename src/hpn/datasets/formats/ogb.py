@@ -25,7 +25,7 @@ from hpn.datasets.formats.download import fetch_missing
 from hpn.datasets.formats.tables import files
 from hpn.datasets.formats.tables.features import TableFeatures
 from hpn.datasets.formats.tables.files import Table
-from hpn.datasets.graph import Graph, check_labels, unknown_node
+from hpn.datasets.graph import Graph, check_labels
 from hpn.datasets.sink import FeatureWriter, Sink, write_links
 from hpn.errors import ConfigError, DataError, nearest
 
@@ -45,7 +45,7 @@ CLASS_ORDERS = {
 }
 # fmt: on
 _MAX_CLASSES = 1 << 16
-_FILES = tuple(f"{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list"))
+_FILES = ("edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz")
 _AGAIN = "unpack the archive again"
 
 
@@ -64,32 +64,22 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
     _find_files(name, raw)
     sink = sink or Sink()
     with files.open_database(sink.scratch) as connection:
-        edges, nodes, labels, node_count, edge_count = (_open_raw(connection, raw / file) for file in _FILES)
+        edges, nodes, labels = (_open_raw(connection, raw / file) for file in _FILES)
         sink.begin(nodes.num_bytes + edges.num_bytes)
-        num_nodes, num_links = (int(_read_numbers(table, "a count", 1 << 53)[0]) for table in (node_count, edge_count))
-        y = torch.from_numpy(_read_numbers(labels, "a class number", _MAX_CLASSES))
-        known = _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
-        class_names = check_labels(name, y, len(y), known)
-        sink.append("y", y.numpy())
         features = TableFeatures(nodes, set(), kinds=dict.fromkeys(nodes.columns, "number"))
         nodes.stage("nodes", lambda file: [features.staged(file)])
-        for table, found, what in ((labels, len(y), "labels"), (nodes, nodes.num_rows, "features")):
-            _check_count(table, found, num_nodes, f"nodes have {what}", "num-node-list.csv.gz")
+        y = _read_labels(labels)
+        known = _class_names(connection, raw.parent / "mapping", int(y.max()) + 1)
+        class_names = check_labels(name, torch.from_numpy(y), nodes.num_rows, known)
+        sink.append("y", y)
         features.write(FeatureWriter(sink, name), sink)
         nodes.query("DROP TABLE nodes")
-        _stage_links(edges, name, num_nodes)
-        _check_count(edges, edges.num_rows, num_links, "edges", "num-edge-list.csv.gz")
-        links = write_links(sink, num_nodes, num_links, lambda: files.read_links(edges), edges.num_bytes)
+        _stage_links(edges, nodes.num_rows)
+        links = write_links(sink, nodes.num_rows, edges.num_rows, lambda: files.read_links(edges), edges.num_bytes)
+    header = {"name": name, "num_features": len(nodes.columns), "num_links": edges.num_rows}
+    header |= {"class_names": list(class_names), "split_rule": "index", "notes": links.describe()}
     present = set(y.tolist())
-    class_order = [label for label in CLASS_ORDERS[name] if label in present]
-    header = {
-        "name": name,
-        "num_features": len(nodes.columns),
-        "num_links": num_links,
-        "class_names": list(class_names),
-    }
-    header |= {"split_rule": "index", "class_order": class_order, "notes": links.describe()}
-    return sink.finish(header)
+    return sink.finish({**header, "class_order": [label for label in CLASS_ORDERS[name] if label in present]})
 
 
 def ogb_url(name: str) -> str:
@@ -110,7 +100,7 @@ def ogb_url(name: str) -> str:
 
 
 def _find_files(name: str, raw: Path) -> None:
-    """Download the raw files if their folder is missing, and check that they are complete and undamaged."""
+    """Download the raw files if their folder is missing, and check that they are complete."""
     url, folder = ogb_url(name), raw.parent
     if not raw.is_dir():
         _download(name, url, folder)
@@ -120,8 +110,6 @@ def _find_files(name: str, raw: Path) -> None:
             f"{name}: {raw} lacks {', '.join(missing)}; delete {folder} to download it again, or fetch "
             f"{url}, unpack it and rename its folder {Path(url).stem!r} to {folder}"
         )
-    for file in _FILES:
-        files.check_gzip(raw / file)
 
 
 def _download(name: str, url: str, folder: Path) -> None:
@@ -141,6 +129,7 @@ def _download(name: str, url: str, folder: Path) -> None:
 
 def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
     """A file of numbers without a header; its first line determines the number of columns."""
+    files.check_gzip(path)
     with files.open_bytes(path) as file:
         line = file.readline()
     if not line.strip():
@@ -148,34 +137,26 @@ def _open_raw(connection: DuckDBPyConnection, path: Path) -> Table:
     return Table(connection, [files.TableFile(path, files.text_columns(list(map(str, range(line.count(b",") + 1)))))])
 
 
-def _read_numbers(table: Table, what: str, limit: int) -> NDArray[np.int64]:
-    """The whole numbers in the first column of a table, -1 where there is none."""
-    table.stage("numbers", lambda _: ["c0 AS word", "TRY_CAST(c0 AS DOUBLE) AS number"])
-    right = f"isnan(number) OR (number = floor(number) AND abs(number) < {limit})"
-    query = f"SELECT rowid, word FROM numbers WHERE NOT coalesce({right}, word IS NULL) LIMIT 1"
-    for row, word in table.query(query):
-        raise table.error(f"{word!r} is not {what}; {_AGAIN}", row=row)
-    number = "coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS number"
-    return table.arrays(f"SELECT {number} FROM numbers")["number"]
+def _read_labels(labels: Table) -> NDArray[np.int64]:
+    """The class of each node, -1 where there is none."""
+    labels.stage("labels", lambda _: ["c0 AS word", "TRY_CAST(c0 AS DOUBLE) AS number"])
+    right = f"isnan(number) OR (number = floor(number) AND abs(number) < {_MAX_CLASSES})"
+    query = f"SELECT rowid, word FROM labels WHERE NOT coalesce({right}, word IS NULL) LIMIT 1"
+    for row, word in labels.query(query):
+        raise labels.error(f"{word!r} is not a class number; {_AGAIN}", row=row)
+    return labels.arrays("SELECT coalesce(nullif(number, 'nan'::DOUBLE), -1)::BIGINT AS y FROM labels")["y"]
 
 
-def _check_count(table: Table, found: int, expected: int, what: str, listed: str) -> None:
-    if found != expected:
-        raise table.error(f"{found} {what}, but {listed} states {expected}; {_AGAIN}")
-
-
-def _stage_links(edges: Table, name: str, num_nodes: int) -> None:
+def _stage_links(edges: Table, num_nodes: int) -> None:
     if len(edges.columns) != 2:
         raise edges.error(f"expected two nodes per line, found {len(edges.columns)} columns; {_AGAIN}")
     # A cast alone would round fractions.
     whole = "CASE WHEN regexp_full_match({0}, '-?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END AS {1}"
     edges.stage("links", lambda _: [whole.format("c0", "source"), whole.format("c1", "target")])
-    outside = f"least(source, target) < 0 OR greatest(source, target) >= {num_nodes}"
-    wrong = f"source IS NULL OR target IS NULL OR {outside}"
-    for row, source, target in edges.query(f"SELECT rowid, * FROM links WHERE {wrong} LIMIT 1"):
-        if source is None or target is None:
-            raise edges.error(f"edge {row} lacks a node; {_AGAIN}", row=row)
-        raise unknown_node(name, row, source, target, num_nodes)
+    right = " AND ".join(f"coalesce({end} BETWEEN 0 AND {num_nodes - 1}, false)" for end in ("source", "target"))
+    for row, source, target in edges.query(f"SELECT rowid, * FROM links WHERE NOT ({right}) LIMIT 1"):
+        what = f"edge {row} ({source} - {target}) lacks a node; there are {num_nodes} nodes, numbered from 0"
+        raise edges.error(f"{what}; {_AGAIN}", row=row)
 
 
 def _class_names(connection: DuckDBPyConnection, mapping: Path, num_classes: int) -> list[str]:

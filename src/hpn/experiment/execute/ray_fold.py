@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import torch
 
 from hpn.datasets.sparse import to_csr, to_scipy
-from hpn.datasets.store.read import FILE, HEADER, map_again
+from hpn.datasets.store import FILE, HEADER, map_again
 from hpn.experiment.execute.ray import MAX_RETRIES, RayExecutor, check_versions, quiet
 from hpn.experiment.run.environment import installed_versions
 from hpn.nn.fold import PartRunner, run_part, using

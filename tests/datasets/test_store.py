@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,9 +79,14 @@ def test_features_beyond_half_precision_are_refused(graph: Graph, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["x.bin", "indices.bin", "indptr.bin", "y.bin"])
-def test_a_cut_or_missing_array_is_named(saved: Path, name: str) -> None:
-    content = (saved / name).read_bytes()
+@pytest.mark.parametrize("name", ["x.bin", "indices.bin"])
+def test_a_changed_cut_or_missing_array_is_named(saved: Path, name: str) -> None:
+    content = bytearray((saved / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (saved / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name} has changed since it was written"):
+        open_store(saved)
+    open_store(saved, verify=False)
     (saved / name).write_bytes(content[:-3])
     with pytest.raises(DataError, match=f"damaged or cut short .{name} has .* bytes, expected"):
         open_store(saved)
@@ -91,27 +95,15 @@ def test_a_cut_or_missing_array_is_named(saved: Path, name: str) -> None:
         open_store(saved)
 
 
-@pytest.mark.parametrize("name", ["x.bin", "indices.bin", "indptr.bin", "y.bin"])
-def test_a_changed_byte_is_found(saved: Path, name: str) -> None:
-    content = bytearray((saved / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (saved / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name} has changed since it was written"):
-        open_store(saved)
-    open_store(saved, verify=False)
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
         ("{", "is not JSON"),
         ("[]", "not the header of a graph store"),
         ({"kind": "other"}, "not the header of a graph store"),
-        ({"version": 99}, "has version 99, but this hpn reads 3 and 1; upgrade hpn, or import the graph again"),
-        ({"version": 2}, "has version 2"),
+        ({"version": 99}, "has version 99, but this hpn reads 4; upgrade hpn, or import the graph again"),
         ({"arrays": None}, "damaged"),
         ({"arrays": {}}, "damaged"),
-        ({"class_names": None}, "damaged"),
     ],
 )
 def test_a_wrong_header_is_named(saved: Path, change: object, complaint: str) -> None:
@@ -119,19 +111,6 @@ def test_a_wrong_header_is_named(saved: Path, change: object, complaint: str) ->
     text = change if isinstance(change, str) else json.dumps({**header, **change})  # type: ignore[dict-item]
     (saved / HEADER).write_text(text)
     with pytest.raises(DataError, match=complaint):
-        open_store(saved)
-
-
-@pytest.mark.parametrize("name", ["y", "ids", "node_time"])
-def test_arrays_of_another_graph_are_found(graph: Graph, tmp_path: Path, name: str) -> None:
-    saved = tmp_path / "s"
-    write_store(replace(graph, node_ids=np.arange(graph.num_nodes), node_time=graph.y), saved)
-    header = json.loads((saved / HEADER).read_text())
-    content = (saved / f"{name}.bin").read_bytes()[:-8]
-    (saved / f"{name}.bin").write_bytes(content)
-    header["arrays"][name] |= {"shape": [graph.num_nodes - 1], "crc32": zlib.crc32(content)}
-    (saved / HEADER).write_text(json.dumps(header))
-    with pytest.raises(DataError, match="belong to different graphs"):
         open_store(saved)
 
 
@@ -173,24 +152,11 @@ def test_a_store_is_a_data_set(saved: Path, graph: Graph) -> None:
     assert load_graph(saved, labels="optional", normalize="none").fingerprint() == graph.fingerprint()
 
 
-def test_the_fingerprint_is_known_and_not_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = json.loads((saved / HEADER).read_text())["fingerprint"]
-    monkeypatch.setattr("hpn.datasets.graph.hash_arrays", lambda *parts: "read again")
-    opened = open_store(saved)
-    assert opened.fingerprint() == known
-    assert replace(opened, y=opened.y.flip(0)).fingerprint() == "read again"
-
-
-def test_a_store_of_the_first_version_opens(saved: Path, graph: Graph) -> None:
-    header = json.loads((saved / HEADER).read_text())
-    old = {
-        key: value
-        for key, value in header.items()
-        if key not in {"fingerprint", "fingerprint_of", "feature_names", "column_kinds", "notes"}
-    }
-    old["version"] = 1
-    (saved / HEADER).write_text(json.dumps(old))
-    assert open_store(saved).fingerprint() == graph.fingerprint()
+def test_the_fingerprint_is_known_and_not_read_again(saved: Path, graph: Graph) -> None:
+    (saved / "y.bin").write_bytes(bytes(8 * graph.num_nodes))
+    opened = open_store(saved, verify=False)
+    assert opened.fingerprint() == graph.fingerprint()
+    assert replace(opened).fingerprint() == replace(graph, y=torch.zeros_like(graph.y)).fingerprint()
 
 
 def test_a_header_that_was_changed_by_hand_has_another_fingerprint(saved: Path, graph: Graph) -> None:
