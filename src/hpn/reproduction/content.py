@@ -13,16 +13,26 @@ from pydantic import Field
 
 from hpn.errors import DataError
 from hpn.experiment.compare.result import CellCosts
-from hpn.experiment.run import result as results
 from hpn.experiment.run.folder import write_atomic
-from hpn.experiment.run.result import Part, Rows, RunResult, View
+from hpn.experiment.run.result import (
+    Part,
+    Rows,
+    RunResult,
+    Sizes,
+    StepResult,
+    View,
+    WithMetrics,
+    parse_result,
+    read_object,
+)
 from hpn.metrics import METRICS, Summary
 from hpn.report.format import plain
 from hpn.report.results import method_name
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.theory.memory import LEVELS
 
 SCHEMA = 1
+MEASURED = ("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound", "growth", "params")
+"""Fields of a case that the result of its run has too."""
 
 Label = Mapping[str, Any]
 
@@ -56,22 +66,16 @@ class Bounded:
         return Fraction(value) / self.bound
 
 
-class CaseResult(results.WithMetrics):
-    """The results of a case of an experiment on a data set; ``seconds`` are per seed, ``views`` of the first seed."""
+class CaseResult(WithMetrics, Sizes):
+    """The results of a case of an experiment on a data set."""
 
     label: Label = Field(alias="case")
     method: str
     backbone: str | None = None
     matrices: list[Rows] | None = None
-    parameters: results.Number | None = None
-    stored: results.Number | None = None
-    prototypes: results.Counts | None = None
-    bounds: Mapping[str, int | None] | None = None
-    parameter_bound: int | None = None
-    growth: list[results.Growth] | None = None
     params: dict[str, Any] | None = None
-    seconds: CellCosts | None = None
-    views: list[View] | None = None
+    seconds: CellCosts | None = None  # type: ignore[assignment]  # per seed, without a total
+    views: list[View] | None = None  # of the first seed
     separation: list[Separation] | None = None
     command: str
     error: str | None = None
@@ -90,21 +94,19 @@ class CaseResult(results.WithMetrics):
     def bounded(self) -> Iterator[Bounded]:
         """What has a bound, as far as it is known after every task."""
         growth = self.growth or []
-        for level in LEVELS if growth else ():
-            bound = (self.bounds or {}).get(level)
-            counts = [(step.most_prototypes or {}).get(level) for step in growth]
-            known = [value for value in counts if value is not None]
-            if bound and len(known) == len(growth):
-                yield Bounded(level, known, bound)
+        for level, bound in (self.bounds or {}).items():
+            counts = [number for step in growth if (number := (step.most_prototypes or {}).get(level)) is not None]
+            if bound and counts and len(counts) == len(growth):
+                yield Bounded(level, counts, bound)
         if growth and self.parameter_bound:
             yield Bounded("parameters", [step.parameters for step in growth], self.parameter_bound)
 
     def to_json(self) -> dict[str, Any]:
         """The case as it is written; metrics that it was not measured with are left out."""
         content = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        first = ("case", "method", "backbone")
-        kept = {name: value for name, value in content.items() if name not in METRICS or name in self.metrics}
-        return {**{name: content[name] for name in first}, **kept}
+        known = ("case", "method", "backbone", *self.metrics, *MEASURED)
+        first = {name: content.pop(name) for name in known if name in content}
+        return first | {name: value for name, value in content.items() if name not in METRICS}
 
 
 def case_name(label: Label) -> str:
@@ -153,19 +155,17 @@ class Section(Part):
 
     def result(self, case: CaseResult) -> RunResult:
         """A case as the result of a run; its hyper-parameters include its label."""
-        shared = {"method", "backbone", "metrics", "parameters", "stored", "prototypes", "bounds", "growth"}
+        same = {name: getattr(case, name) for name in ("method", "backbone", "metrics", "command", *MEASURED)}
+        same |= {"matrices": case.matrices or [], "params": {**(case.params or {}), **case.label}}
         return RunResult(
             dataset=self.dataset,
             scenario="task",
             evaluate="oracle",
             edges="within",
-            steps=[results.StepResult(name=str(task).strip("[]"), classes=task) for task in self.tasks],
+            steps=[StepResult(name=str(task).strip("[]"), classes=task) for task in self.tasks],
             seeds=self.seeds,
-            matrices=case.matrices or [],
-            params={**(case.params or {}), **case.label},
             class_names=self.classes,
-            command=case.command,
-            **{name: getattr(case, name) for name in (*shared, "parameter_bound")},
+            **same,
         )
 
 
@@ -200,14 +200,14 @@ def read_contents(folder: Path) -> dict[str, Content]:
         DataError: If a file cannot be read.
     """
     found = {}
-    for name in EXPERIMENTS:
-        file = folder / f"{name}.json"
-        if not file.exists():
-            continue
-        content = results.read_object(file)
-        if content.get("schema") != SCHEMA:
-            raise DataError(f"{file} was not written by this version of hpn; move the file, or choose another --out")
-        found[name] = results.parse_result(Content, content, file)
+    for file in (folder / f"{name}.json" for name in EXPERIMENTS):
+        if file.exists():
+            content = read_object(file)
+            if content.get("schema") != SCHEMA:
+                raise DataError(
+                    f"{file} was not written by this version of hpn; move the file, or choose another --out"
+                )
+            found[file.stem] = parse_result(Content, content, file)
     return found
 
 

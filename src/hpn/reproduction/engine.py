@@ -20,15 +20,22 @@ from hpn.experiment.run.result import View, Views, parse_result, read_object
 from hpn.experiment.watch import Watcher
 from hpn.metrics import METRICS, summarize
 from hpn.report.figures import chart_svg, require_svg
-from hpn.reproduction.content import SCHEMA, CaseResult, Content, Section, Separation, read_contents, write_content
+from hpn.reproduction.content import (
+    MEASURED,
+    SCHEMA,
+    CaseResult,
+    Content,
+    Section,
+    Separation,
+    read_contents,
+    write_content,
+)
 from hpn.reproduction.experiments import Case, Experiment, choose_experiments
 from hpn.reproduction.pages import Page, render_page, render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_claims
 
 OUT = Path("docs/reproduction")
 DIGITS = 4
-
-_MEASURED = ("matrices", "parameters", "stored", "prototypes", "bounds", "parameter_bound", "growth", "params")
 
 
 def reproduce(
@@ -248,7 +255,7 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
         "case": dict(case.label),
         "method": run.config.method,
         "backbone": run.config.backbone,
-        **{name: content.get(name) for name in (*METRICS, *_MEASURED)},
+        **{name: content.get(name) for name in (*METRICS, *MEASURED)},
         "seconds": seconds and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
         "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
         "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,

@@ -7,51 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import product
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.compare.cells import MethodCell, choose_cells
 from hpn.learners.hpn.paper import PaperHPN
 
-PACKAGE = Path(__file__).parent
 HPN = MethodCell("hpn", None)
-Kind = TypeVar("Kind")
 
 
 class Entry(BaseModel):
-    """Part of a YAML file; a key that is not expected is an error."""
+    """An entry of a YAML file of this package; a key that is not expected is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def read_yaml(path: Path, kind: type[Kind]) -> Kind:
-    """Read a YAML file and check that it holds the given type.
-
-    Raises:
-        ConfigError: If it is not YAML, or holds something else; names the first wrong entry.
-    """
-    try:
-        return TypeAdapter(kind).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(f"entry {key + 1}" if isinstance(key, int) else key for key in fault["loc"])
-        raise ConfigError(f"{path}: {place}{': ' if place else ''}{fault['msg']}") from error
-
-
-def check_name(name: str, known: Iterable[str], what: str) -> str:
-    """Return a name if it is known; otherwise the ``ValueError`` names the nearest."""
-    names = list(known)
-    if name not in names:
-        raise ValueError(f"unknown {what} {name!r}; {nearest(name, names)}known: {', '.join(names)}")
-    return name
+def read_yaml(name: str) -> Any:
+    """The content of a YAML file of this package."""
+    return yaml.safe_load((files("hpn.reproduction") / name).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -113,6 +92,7 @@ class Show(Entry):
 class Experiment(Entry):
     """A table or figure of the paper; ``experiments.yaml`` explains the fields."""
 
+    name: str
     title: str
     paper: str
     about: str
@@ -124,7 +104,6 @@ class Experiment(Entry):
     views: bool = False
     published: Literal["cells", "levels", "losses", "matrices"] | None = None
     unjudged: str = "The paper prints no number that one of these can be compared with."
-    name: str = ""
 
     def words(self) -> dict[str, str]:
         """The texts of ``hpn reproduce list``."""
@@ -134,27 +113,16 @@ class Experiment(Entry):
         """What is run on a graph; settings that the paper's preset has anyway are left out."""
         usual, cases = PaperHPN(), []
         for label, cell, preset, settings in (case for group in self.groups for case in group.expand()):
-            chosen = dict(_FILE.presets[preset]) if preset else {}
-            if "preset" in chosen and graph.num_nodes >= _FILE.large.nodes:
-                chosen |= {key: value for key, value in _FILE.large.settings.items() if key not in chosen}
+            chosen = dict(_FILE["presets"][preset]) if preset else {}
+            if "preset" in chosen and graph.num_nodes >= _FILE["large"]["nodes"]:
+                chosen |= _FILE["large"]["settings"]
             chosen |= {key: value for key, value in settings.items() if value != getattr(usual, key)}
             cases.append(Case(label, cell, chosen, self.views))
         return cases
 
 
-class _Large(Entry):
-    nodes: int
-    settings: dict[str, Any]
-
-
-class _File(Entry):
-    presets: dict[str, dict[str, Any]]
-    large: _Large
-    experiments: dict[str, Experiment]
-
-
-_FILE = read_yaml(PACKAGE / "experiments.yaml", _File)
-EXPERIMENTS = {name: found.model_copy(update={"name": name}) for name, found in _FILE.experiments.items()}
+_FILE = read_yaml("experiments.yaml")
+EXPERIMENTS = {name: Experiment(name=name, **entry) for name, entry in _FILE["experiments"].items()}
 
 
 def choose_experiments(names: Iterable[str]) -> list[Experiment]:
@@ -166,9 +134,7 @@ def choose_experiments(names: Iterable[str]) -> list[Experiment]:
     wanted = set(names)
     if not wanted:
         raise ConfigError("no experiment given; name one or more, or all (hpn reproduce list)")
-    for name in sorted(wanted - {"all"}):
-        try:
-            check_name(name, EXPERIMENTS, "experiment")
-        except ValueError as error:
-            raise ConfigError(f"{error}, all") from None
+    for name in sorted(wanted - {"all", *EXPERIMENTS}):
+        known = ", ".join([*EXPERIMENTS, "all"])
+        raise ConfigError(f"unknown experiment {name!r}; {nearest(name, EXPERIMENTS)}known: {known}")
     return [entry for entry in EXPERIMENTS.values() if "all" in wanted or entry.name in wanted]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from html import escape
-from itertools import chain, pairwise, takewhile
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import altair as alt
 import jinja2
 from altair.utils.schemapi import debug_mode
 
 from hpn.experiment.published import Spread, published_memory, published_parameters
+from hpn.experiment.run.config import seed_words
 from hpn.learners import LEARNERS
 from hpn.metrics import METRICS, Summary
 from hpn.report.comparison import PARAMETERS_REMARK
@@ -43,12 +44,6 @@ from hpn.theory.memory import LEVELS
 WIDTH = 120
 _VERDICTS = {"within": "within 2 sd", "better": "better", "worse": "worse"}
 _PAPER_HEADS = ("the paper", "Δ", "verdict")
-_HEADS = {
-    "case": "method",
-    "stored": "stored (numbers)",
-    "seconds": "seconds (per seed)",
-    "paper parameters": "the paper (OGB-Products)",
-}
 
 
 @dataclass(frozen=True)
@@ -60,44 +55,38 @@ class Page:
     figures: dict[str, alt.TopLevelMixin]  # the chart of each SVG file that the text links
 
 
-@dataclass(frozen=True)
-class Block:
-    """A part of a section, all in Markdown: a table, a figure or a heading, with text below it."""
+class CaseColumn(NamedTuple):
+    """A column of a table of cases: its heading, and its text for a case."""
 
-    heads: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    align: str = ""
-    file: str = ""
-    alt: str = ""
-    heading: str = ""
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class CaseColumns:
-    """Neighbouring columns of a table of cases: their headings, and their texts for a case."""
-
-    heads: Sequence[str]
-    cells: Callable[[CaseResult], Sequence[str]]
-    is_measured: bool = True  # whether they are empty for a case that failed
+    head: str
+    cell: Callable[[CaseResult], str]
+    is_measured: bool = True  # whether it is empty for a case that failed
     align: str = "r"  # "l" for text
 
 
-@dataclass
+_COSTS = {
+    "parameters": CaseColumn("parameters", lambda case: count(case.parameters)),
+    "stored": CaseColumn("stored (numbers)", lambda case: count(case.stored)),
+    "seconds": CaseColumn(
+        "seconds (per seed)", lambda case: quantity(case.seconds and case.seconds.fit + case.seconds.predict)
+    ),
+    "paper parameters": CaseColumn(
+        "the paper (OGB-Products)", lambda case: count(published_parameters(case.method, case.backbone)), False
+    ),
+}
+
+
 class SectionView:
-    """A section of a page, with the paper's numbers, and the parts that the page shows."""
+    """A section of a page with the paper's numbers: its tables and figures, in Markdown."""
 
-    experiment: str
-    section: Section
-    figures: dict[str, alt.TopLevelMixin]
-    judged: list[Judged] = field(init=False)
+    def __init__(self, experiment: str, section: Section, figures: dict[str, alt.TopLevelMixin]) -> None:
+        self.experiment, self.section, self.figures = experiment, section, figures
+        self.judged = judge_section(experiment, section)
 
-    def __post_init__(self) -> None:
-        self.judged = judge_section(self.experiment, self.section)
-
-    def find(self, case: CaseResult, metric: str) -> Judged | None:
-        """The verdict on a number, if the paper has one for it."""
-        return next((one for one in self.judged if one.metric == metric and one.case == case.label), None)
+    def verdict(self, case: CaseResult, metric: str) -> list[str]:
+        """The difference from the paper's number and the verdict on it, if the paper has one."""
+        found = (one for one in self.judged if one.metric == metric and one.case == case.label)
+        return verdict_texts(next(found, None))
 
     def paper(self, case: CaseResult, metric: str) -> Spread | None:
         """The paper's number, also where the case failed here."""
@@ -108,83 +97,66 @@ class SectionView:
         """Whether the paper reports this metric of any case."""
         return any(self.paper(case, metric) for case in self.section.cases)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[str]:
         """The parts of the section, as ``experiments.yaml`` lists them."""
         for show in EXPERIMENTS[self.experiment].shows if self.section.cases else ():
             if show.columns:
                 yield self.cases(show)
             elif show.figures:
-                for figure in FIGURES[show.figures](self.experiment, self.section):
-                    yield self.figure(figure)
+                yield from map(self.figure, FIGURES[show.figures](self.experiment, self.section))
             else:
                 yield from TABLES[str(show.table)](self)
 
-    def figure(self, figure: PageFigure) -> Block:
-        """A figure, which gets a file name of its own."""
+    def figure(self, figure: PageFigure) -> str:
+        """A figure, which gets a file name of its own, and its caption."""
         file = add_figure(self.figures, self.experiment, figure)
-        return Block(file=file, alt=figure.title, text=_safe(figure.caption))
+        return f"![{_safe(figure.title)}]({file})\n\n{prose(_safe(figure.caption))}"
 
-    def cases(self, show: Show) -> Block:
+    def cases(self, show: Show) -> str:
         """A table with one row per case, cases of one method next to each other."""
-        columns = [self.columns(spec, show) for spec in show.columns]
-        first = sum(len(column.heads) for column in takewhile(lambda column: not column.is_measured, columns))
+        columns = [column for spec in show.columns for column in self.columns(spec, show)]
+        first = [column.is_measured for column in columns].index(True)
         methods = [case.method for case in self.section.cases]
         rows = []
         for case in sorted(self.section.cases, key=lambda case: methods.index(case.method)):
-            parts = [
-                [MISSING] * len(column.heads) if case.error and column.is_measured else column.cells(case)
-                for column in columns
-            ]
-            row = list(chain.from_iterable(parts))
+            row = [MISSING if case.error and column.is_measured else column.cell(case) for column in columns]
             if case.error:
                 row[first] = failure(case)
             rows.append(row)
-        heads = [head for column in columns for head in column.heads]
-        return Block(heads, rows, "".join(column.align * len(column.heads) for column in columns))
+        return table([column.head for column in columns], rows, "".join(column.align for column in columns))
 
-    def columns(self, spec: str, show: Show) -> CaseColumns:
+    def columns(self, spec: str, show: Show) -> Iterator[CaseColumn]:
         """The columns that a word of ``experiments.yaml`` stands for."""
-        heads = [_safe(show.heads.get(spec, _HEADS.get(spec, spec)))]
         if spec == "case":
-            return CaseColumns(heads, lambda case: [_safe(case.name)], is_measured=False, align="l")
-        if spec in METRICS:
+            yield CaseColumn("method", lambda case: _safe(case.name), is_measured=False, align="l")
+        elif spec in _COSTS:
+            yield _COSTS[spec]
+        elif spec in LEVELS:
+            yield CaseColumn(spec, lambda case: count((case.prototypes or {}).get(spec)))
+        elif spec in METRICS:
             metric, best = METRICS[spec], self.best(spec) if show.bold == spec else {}
-            return CaseColumns(
-                [show.heads.get(spec, f"{metric.label} ({metric.unit})")],
-                lambda case: [best.get(case.name) or metric_text(metric, case.metrics.get(spec))],
+            head = show.heads.get(spec, f"{metric.label} ({metric.unit})")
+            yield CaseColumn(head, lambda case: best.get(case.name) or metric_text(metric, case.metrics.get(spec)))
+        elif (name := spec.removesuffix(" paper")) in METRICS:
+            texts: Sequence[Callable[[CaseResult], str]] = (
+                lambda case: metric_text(METRICS[name], self.paper(case, name)),
+                *(lambda case: self.verdict(case, name)[0], lambda case: self.verdict(case, name)[1]),
             )
-        if (name := spec.removesuffix(" paper")) in METRICS:
-            return CaseColumns(
-                _PAPER_HEADS if self.has_paper(name) else (),
-                lambda case: (
-                    [metric_text(METRICS[name], self.paper(case, name)), *verdict_texts(self.find(case, name))]
-                    if self.has_paper(name)
-                    else []
-                ),
-                is_measured=False,
-            )
-        if spec == "ars curve":
-            num_tasks, ars = len(self.section.tasks), METRICS["ars"]
-            shown = [task for task in sorted({2, num_tasks // 2 + 1, num_tasks}) if 2 <= task <= num_tasks]
-            return CaseColumns(
-                [f"ARS after task {task} (%)" for task in shown],
-                lambda case: [spread(self.section.result(case).curve(ars)[task - 1]) for task in shown],
-            )
-        if spec == "prototypes":
-            return CaseColumns(LEVELS, lambda case: [count((case.prototypes or {}).get(level)) for level in LEVELS])
-        if spec == "seconds":
-            return CaseColumns(
-                heads, lambda case: [quantity(case.seconds.fit + case.seconds.predict if case.seconds else None)]
-            )
-        if spec == "paper parameters":
-            found = published_parameters
-            return CaseColumns(heads, lambda case: [count(found(case.method, case.backbone))], is_measured=False)
-        if spec in {"parameters", "stored"}:
-            return CaseColumns(heads, lambda case: [count(getattr(case, spec))])
-        is_text = isinstance(self.section.cases[0].label[spec], str)
-        write: Callable[[Any], str] = _safe if is_text else plain
-        align = "l" if is_text else "r"
-        return CaseColumns(heads, lambda case: [write(case.label[spec])], is_measured=False, align=align)
+            for head, text in zip(_PAPER_HEADS if self.has_paper(name) else (), texts, strict=False):
+                yield CaseColumn(head, text, is_measured=False)
+        elif spec == "ars curve":
+            num = len(self.section.tasks)
+            for task in sorted({task for task in (2, num // 2 + 1, num) if 2 <= task <= num}):
+                yield CaseColumn(f"ARS after task {task} (%)", partial(self.retained, task))
+        else:
+            is_text = isinstance(self.section.cases[0].label[spec], str)
+            write: Callable[[Any], str] = _safe if is_text else plain
+            head = _safe(show.heads.get(spec, spec))
+            yield CaseColumn(head, lambda case: write(case.label[spec]), False, "l" if is_text else "r")
+
+    def retained(self, task: int, case: CaseResult) -> str:
+        """ARS after a task."""
+        return spread(self.section.result(case).curve(METRICS["ars"])[task - 1])
 
     def best(self, metric: str) -> dict[str, str]:
         """The best value of the methods that do not see earlier tasks again, in bold, by case."""
@@ -194,17 +166,24 @@ class SectionView:
             if (score := case.metrics.get(metric)) and not getattr(LEARNERS.get(case.method), "sees_past", False)
         }
         best = best_value(METRICS[metric], found.values())
-        bold = {name: f"**{metric_text(METRICS[metric], score)}**" for name, score in found.items()}
-        return {name: text for name, text in bold.items() if found[name].mean == best}
+        return {name: f"**{metric_text(METRICS[metric], one)}**" for name, one in found.items() if one.mean == best}
 
 
-def matrices_blocks(view: SectionView) -> Iterator[Block]:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
+    """A table; columns without a letter in ``align`` hold numbers."""
+    rule = "|".join("---" if letter == "l" else "--:" for letter in align.ljust(len(heads), "r"))
+    head, *lines = (f"| {' | '.join(row)} |" for row in (heads, *rows))
+    return "\n".join([head, f"|{rule}|", *lines])
+
+
+def matrices_blocks(view: SectionView) -> Iterator[str]:
     """Accuracy on each task after each task, the paper's next to ours, and a figure, per case."""
     for case in view.section.cases:
+        yield f"### {_safe(case.name)}"
         if case.error:
-            yield Block(heading=_safe(case.name), text=failure(case))
+            yield prose(failure(case))
             continue
-        ours, paper = (view.section.result(case).mean_matrix(), paper_matrix(view.experiment, view.section, case))
+        ours, paper = view.section.result(case).mean_matrix(), paper_matrix(view.experiment, view.section, case)
         heads, rows = ["after task"], []
         for task in range(len(ours)):
             heads += [f"task {task + 1}", *(_PAPER_HEADS if paper else ())]
@@ -213,15 +192,14 @@ def matrices_blocks(view: SectionView) -> Iterator[Block]:
             for task in range(after + 1):
                 row.append(spread(accuracies[task]))
                 if paper:
-                    judged = view.find(case, f"task {task + 1} after task {after + 1}")
-                    row += [decimal(paper[after][task], 2), *verdict_texts(judged)]
+                    verdict = view.verdict(case, f"task {task + 1} after task {after + 1}")
+                    row += [decimal(paper[after][task], 2), *verdict]
             rows.append([*row, *[""] * (len(heads) - len(row))])
-        yield Block(heading=_safe(case.name))
-        yield Block(heads, rows, "l")
+        yield table(heads, rows, "l")
         yield view.figure(matrix(view.section, case))
 
 
-def steps_blocks(view: SectionView) -> Iterator[Block]:
+def steps_blocks(view: SectionView) -> Iterator[str]:
     """What each step of an ablation adds, seed by seed; the paper's between its means."""
     key = "levels" if "levels" in view.section.cases[0].label else "losses"
     metrics = [metric for metric in ("am", "fm") if view.has_paper(metric)]
@@ -236,7 +214,7 @@ def steps_blocks(view: SectionView) -> Iterator[Block]:
             low, high = (view.paper(case, metric) for case in ends)
             row.append(decimal(high.mean - low.mean if low and high else None, signed=True))
         rows.append(row)
-    yield Block(heads, rows, "l")
+    yield table(heads, rows, "l")
 
 
 def ablation_steps(confs: Sequence[str]) -> list[tuple[str, str]]:
@@ -254,28 +232,22 @@ def paired_difference(before: Summary | None, after: Summary | None) -> str:
     return f"{mean} ± {decimal(standard_error(steps))}" if steps and len(steps.values) > 1 else mean
 
 
-def bounds_blocks(view: SectionView) -> Iterator[Block]:
+def bounds_blocks(view: SectionView) -> Iterator[str]:
     """The prototypes and parameters of each kind of HPN with their bounds, and the largest share that was reached."""
-    found = [(case, part) for case in view.section.measured for part in case.bounded()]
-    if not found:
-        return
-    rows = [
-        [
-            *(_safe(case.name), part.name, count(part.values[-1]), count(max(part.values))),
-            *(bound_text(part.bound), percent(part.share(max(part.values)))),
-        ]
-        for case, part in found
-    ]
-    share, case, part, after = max(
-        ((part.share(value), case, part, at) for case, part in found for at, value in enumerate(part.values)),
-        key=lambda entry: entry[0],
-    )
-    text = f"The largest share of a bound that was reached: {percent(share)} % "
-    yield Block(
-        ["", "", "at the end", "most after any task", "bound", "largest share of the bound (%)"],
-        *(rows, "ll"),
-        text=f"{text}({_safe(case.name)}, {part.name}, after task {after + 1}).",
-    )
+    rows, shares = [], []
+    for case in view.section.measured:
+        for part in case.bounded():
+            most = max(part.values)
+            numbers = count(part.values[-1]), count(most), bound_text(part.bound), percent(part.share(most))
+            rows.append([_safe(case.name), part.name, *numbers])
+            shares.append(
+                (part.share(most), f"({_safe(case.name)}, {part.name}, after task {part.values.index(most) + 1})")
+            )
+    if rows:
+        heads = ["", "", "at the end", "most after any task", "bound", "largest share of the bound (%)"]
+        share, place = max(shares, key=lambda entry: entry[0])
+        yield table(heads, rows, "ll")
+        yield prose(f"The largest share of a bound that was reached: {percent(share)} % {place}.")
 
 
 def percent(share: Fraction) -> str:
@@ -284,23 +256,23 @@ def percent(share: Fraction) -> str:
     return "under 0.01" if 0 < share < Fraction(1, 10_000) else decimal(value, 1 if value >= 10 else 2)
 
 
-def separation_blocks(view: SectionView) -> Iterator[Block]:
+def separation_blocks(view: SectionView) -> Iterator[str]:
     """How well the classes are separated after each task, and the cases that failed."""
-    shown = [(case, case.separation) for case in view.section.measured if case.separation]
-    heads, rows = ["after task"], []
-    for case, _ in shown:
-        heads += [f"{_safe(case.name)} silhouette", "neighbours (%)", "within a task (%)"]
-    for after in sorted({step.after for _, steps in shown for step in steps}):
-        row = [str(after + 1)]
-        for _, steps in shown:
-            step = next((step for step in steps if step.after == after), Separation(after=after))
-            row += [spread(step.silhouette, 2), spread(step.neighbors), spread(step.neighbors_within)]
-        rows.append(row)
+    shown = {case.name: {step.after: step for step in case.separation or []} for case in view.section.measured}
+    shown = {name: steps for name, steps in shown.items() if steps}
+    heads = ["after task"]
+    for name in shown:
+        heads += [f"{_safe(name)} silhouette", "neighbours (%)", "within a task (%)"]
+    rows = []
+    for after in sorted({after for steps in shown.values() for after in steps}):
+        found = [steps.get(after, Separation(after=after)) for steps in shown.values()]
+        cells = [(spread(one.silhouette, 2), spread(one.neighbors), spread(one.neighbors_within)) for one in found]
+        rows.append([str(after + 1), *chain(*cells)])
     if shown:
-        yield Block(heads, rows, "l")
+        yield table(heads, rows, "l")
     for case in view.section.cases:
         if case.error:
-            yield Block(text=f"{_safe(case.name)} {failure(case)}")
+            yield prose(f"{_safe(case.name)} {failure(case)}")
 
 
 TABLES = {"matrices": matrices_blocks, "steps": steps_blocks, "bounds": bounds_blocks, "separation": separation_blocks}
@@ -325,20 +297,19 @@ def verdict_texts(judged: Judged | None) -> list[str]:
 
 def judged_texts(one: Judged) -> list[str]:
     """A number that was judged: ours, the paper's, difference, verdict."""
-    digits = 1 if one.paper_std is not None else 2  # as the paper prints them
     signed = one.metric in METRICS and METRICS[one.metric].is_signed
-    paper = decimal(one.paper_mean, digits, signed=signed)
-    deviation = "" if one.paper_std is None else f" ± {decimal(one.paper_std)}"
-    return [spread(one.ours, signed=signed), paper + deviation, *verdict_texts(one)]
+    if one.paper_std is None:  # a single run, which the paper prints with two digits
+        paper = decimal(one.paper_mean, 2)
+    else:
+        paper = spread(Spread(one.paper_mean, one.paper_std), signed=signed)
+    return [spread(one.ours, signed=signed), paper, *verdict_texts(one)]
 
 
 def add_figure(files: dict[str, alt.TopLevelMixin], page: str, figure: PageFigure) -> str:
     """Add a figure under a file name that no other has; returns the name."""
     own = re.sub(r"[^a-z0-9._-]+", "-", figure.stem.lower()).strip("-.") or "graph"
-    file, number = f"{page}-{own}.svg", 1
-    while file in files:
-        number += 1
-        file = f"{page}-{own}-{number}.svg"
+    names = chain([f"{page}-{own}.svg"], (f"{page}-{own}-{number}.svg" for number in range(2, len(files) + 3)))
+    file = next(name for name in names if name not in files)
     files[file] = figure.chart
     return file
 
@@ -351,7 +322,7 @@ def render_page(content: Content) -> Page:
     name, figures = content.experiment, dict[str, alt.TopLevelMixin]()
     experiment = EXPERIMENTS[name]
     views = [SectionView(name, section, figures) for section in content.sections]
-    overview: list[Block] = []
+    overview: list[str] = []
     with debug_mode(False):  # definitions of charts are validated by the tests, not in every page
         sections = [(view.section, list(view.blocks())) for view in views]
         if experiment.overview and views:
@@ -380,21 +351,17 @@ def render_page(content: Content) -> Page:
     return Page(name, markdown, figures)
 
 
-def _judged_groups(judged: Sequence[Judged]) -> Iterator[tuple[str, int, str, Sequence[str]]]:
+def _judged_groups(judged: Sequence[Judged]) -> Iterator[str]:
     """Verdict, how many, which numbers, and why, in groups that share their reasons."""
-    for verdict in _VERDICTS:
-        found = ((find_notes(one), one) for one in judged if one.verdict == verdict)
-        for reasons, members in _grouped(found).items():
-            cells: dict[str, dict[str, list[str]]] = {}
-            for one in members:
-                names = cells.setdefault(one.dataset, {}).setdefault(case_name(one.case), [])
-                names.append(metric_name(one.metric))
-            which = "; ".join(
-                f"{_safe(dataset)}: "
-                + ", ".join(f"{_safe(case)} ({', '.join(metrics)})" for case, metrics in cases.items())
-                for dataset, cases in cells.items()
-            )
-            yield verdict, len(members), which, reasons
+    ordered = sorted(judged, key=lambda one: [*_VERDICTS].index(one.verdict))
+    for (verdict, reasons), members in _grouped(((one.verdict, find_notes(one)), one) for one in ordered).items():
+        places = []
+        for dataset, found in _grouped((one.dataset, one) for one in members).items():
+            cases = _grouped((case_name(one.case), metric_name(one.metric)) for one in found)
+            names = ", ".join(f"{_safe(case)} ({', '.join(metrics)})" for case, metrics in cases.items())
+            places.append(f"{_safe(dataset)}: {names}")
+        why = "" if verdict == "within" else " ".join(reasons) or "The reason is not known."
+        yield f"**{verdict}** ({len(members):,}): {'; '.join(places)}. {why}"
 
 
 def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
@@ -415,91 +382,42 @@ def _settings(section: Section) -> str:
 def render_summary(pages: Mapping[str, Content]) -> Page:
     """Make the page about all experiments from the JSON of those that were run."""
     judged = judge_all(pages)
-    cells = [one for found in judged.values() for one in found]
-    of_hpn = [one for one in cells if is_hpn(one) and one.verdict != "within"]
-    of_others = [one for one in cells if not is_hpn(one) and one.verdict == "worse"]
-    found = dict.fromkeys(text for one in (*of_hpn, *of_others) for text in find_notes(one))
-    reasons = {text: number for number, text in enumerate(found, 1)}
-    groups = {
-        "all": cells,
-        "HPN, preset `paper`": [one for one in cells if is_hpn(one, "paper")],
-        "HPN, preset `best`": [one for one in cells if is_hpn(one, "best")],
-        "other methods": [one for one in cells if not is_hpn(one)],
+    cells = list(chain(*judged.values()))
+    hpn, others = ([one for one in cells if is_hpn(one) == wanted] for wanted in (True, False))
+    unlike = {
+        "Numbers of HPN that are not within": [one for one in hpn if one.verdict != "within"],
+        "Numbers of other methods that are worse": [one for one in others if one.verdict == "worse"],
     }
-    counts = [[name, *map(str, (len(one), *count_verdicts(one).values()))] for name, one in groups.items()]
-    claims = weigh_claims(pages)
+    reasons = dict.fromkeys(text for one in chain(*unlike.values()) for text in find_notes(one))
+    datasets = {name: [section.dataset for section in content.sections] for name, content in pages.items()}
     missing = {
-        name: [dataset for dataset in experiment.datasets if dataset not in _datasets(pages, name)]
+        name: [dataset for dataset in experiment.datasets if dataset not in datasets.get(name, ())]
         for name, experiment in EXPERIMENTS.items()
     }
     markdown = _render(
         "summary.md.j2",
         command=_command(pages),
-        experiments=Block(
-            ["experiment", "in the paper", "run on", *_VERDICTS],
-            [_experiment_row(pages, judged, name) for name in EXPERIMENTS],
-            "lll",
-        ),
-        counts=Block(["", "numbers of the paper", *_VERDICTS], counts, "l"),
-        claims=claims,
-        claims_table=Block(
-            ["claim", "verdict", "holds on", "does not hold on"],
-            [
-                [
-                    _safe(result.claim.statement),
-                    verdict_words(result.verdict),
-                    *(
-                        _safe(", ".join(one.dataset for one in result.counted if one.verdict == verdict)) or MISSING
-                        for verdict in ("holds", "does not hold")
-                    ),
-                ]
-                for result in claims
-            ],
-            "llll",
-        ),
-        of_hpn=_cell_table(of_hpn, reasons),
-        of_others=_cell_table(of_others, reasons),
-        reasons=reasons,
-        missing={name: datasets for name, datasets in missing.items() if datasets},
+        experiments=EXPERIMENTS,
+        datasets=datasets,
+        judged=judged,
+        groups={
+            "all": cells,
+            "HPN, preset `paper`": [one for one in hpn if is_hpn(one, "paper")],
+            "HPN, preset `best`": [one for one in hpn if is_hpn(one, "best")],
+            "other methods": others,
+        },
+        claims=weigh_claims(pages),
+        unlike=unlike,
+        reasons={text: number for number, text in enumerate(reasons, 1)},
+        missing={name: left for name, left in missing.items() if left},
     )
     return Page("README", markdown, {})
-
-
-def _datasets(pages: Mapping[str, Content], name: str) -> list[str]:
-    return [section.dataset for section in pages[name].sections] if name in pages else []
-
-
-def _experiment_row(pages: Mapping[str, Content], judged: Mapping[str, Sequence[Judged]], name: str) -> list[str]:
-    experiment, found = EXPERIMENTS[name], judged.get(name)
-    return [
-        f"[{name}]({name}.md): {_safe(experiment.title)}" if name in pages else _safe(name),
-        _safe(experiment.paper),
-        ", ".join(map(_safe, _datasets(pages, name))) or "not run",
-        *(str(num) if found else MISSING for num in count_verdicts(found or ()).values()),
-    ]
-
-
-def _cell_table(cells: Sequence[Judged], reasons: Mapping[str, int]) -> Block:
-    heads = ["experiment", "data set", "case", "number", "ours", "the paper", "Δ", "verdict", "why"]
-    rows = [
-        [
-            f"[{one.experiment}]({one.experiment}.md)",
-            *(_safe(one.dataset), _safe(case_name(one.case)), metric_name(one.metric)),
-            *judged_texts(one),
-            ", ".join(f"({number})" for number in sorted(map(reasons.__getitem__, find_notes(one)))) or "not known",
-        ]
-        for one in cells
-    ]
-    return Block(heads, rows, "llllrrrll")
 
 
 def _command(pages: Mapping[str, Content]) -> str:
     """The command for everything, with the seeds of the section that has most."""
     seeds = [section.seeds for content in pages.values() for section in content.sections]
-    longest: list[int] = max(seeds, key=len, default=[])
-    if longest != list(range(len(longest))):
-        return " ".join(["hpn reproduce all", *(f"--seed {seed}" for seed in longest)])
-    return f"hpn reproduce all --seeds {len(longest)}" if longest else "hpn reproduce all"
+    return " ".join(["hpn reproduce all", *(seed_words(max(seeds, key=len)) if seeds else ())])
 
 
 def verdict_words(verdict: str) -> str:
@@ -531,12 +449,6 @@ def bullet(text: str, mark: str = "-") -> str:
     return prose(f"{mark} {text}", " " * (len(mark) + 1))
 
 
-def _rules(block: Block) -> str:
-    """The line below the head of a table; columns without a letter hold numbers."""
-    letters = block.align.ljust(len(block.heads), "r")
-    return "|".join("---" if letter == "l" else "--:" for letter in letters)
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -547,10 +459,9 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701  (Markdown; names from data go through plain_markdown)
     )
-    environment.filters |= {
-        **{"md": _safe, "esc": escape, "prose": prose, "bullet": bullet, "code": code},
-        **{"listed": listed, "plural": plural, "verdict": verdict_words, "rules": _rules},
-    }
+    filters = (prose, bullet, code, listed, plural, verdict_words, metric_name, judged_texts, case_name)
+    environment.filters |= {one.__name__: one for one in (*filters, count_verdicts, find_notes)}
+    environment.filters |= {"md": _safe, "esc": escape}
     return environment
 
 

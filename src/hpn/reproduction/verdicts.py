@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from hpn.experiment.published import PublishedResult, published_ablation, published_cell, published_matrix
 from hpn.experiment.run.result import Rows
-from hpn.metrics import METRICS, Summary, summarize
+from hpn.metrics import METRICS, Summary
 from hpn.reproduction.content import CaseResult, Content, Section
-from hpn.reproduction.experiments import EXPERIMENTS, PACKAGE, Entry, check_name, read_yaml
+from hpn.reproduction.experiments import EXPERIMENTS, Entry, read_yaml
 from hpn.reproduction.rules import RULES, Finding
 
 Verdict = Literal["within", "better", "worse"]
@@ -24,24 +21,6 @@ ClaimVerdict = Literal["holds", "does not hold", "holds on some", "not tested he
 PRESET = "paper"
 NUM_DEVIATIONS = 2.0
 _SLACK = 1e-9  # a difference of exactly two deviations is within, despite rounding errors
-
-ExperimentName = Annotated[str, AfterValidator(lambda name: check_name(name, EXPERIMENTS, "experiment"))]
-
-
-def _listed(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    if not line:
-        raise ValueError("expected a text, got nothing")
-    if "|" in line:
-        raise ValueError("the text is shown in tables too and cannot hold |")
-    return line
-
-
-Line = Annotated[str, AfterValidator(_one_line)]
 
 
 @dataclass(frozen=True)
@@ -55,8 +34,12 @@ class Judged:
     ours: Summary
     paper_mean: float
     paper_std: float | None  # None for a single run
-    difference: float  # ours − paper
     verdict: Verdict
+
+    @property
+    def difference(self) -> float:
+        """Ours − the paper's."""
+        return self.ours.mean - self.paper_mean
 
 
 def judge(ours: float, paper: float, deviation: float) -> Verdict:
@@ -79,13 +62,11 @@ def judge_section(experiment: str, section: Section) -> list[Judged]:
     """
     judged = []
     for case in section.measured if section.is_paper_protocol else ():
+        paper = published_cell(section.dataset, case.method, case.backbone)
         for metric, ours, mean, std in _pairs(experiment, section, case):
-            deviation = std
-            if deviation is None:
-                cell = published_cell(section.dataset, case.method, case.backbone)
-                deviation = max(ours.std, cell.am.std if cell else 0.0)
-            number = ours, mean, std, ours.mean - mean, judge(ours.mean, mean, deviation)
-            judged.append(Judged(experiment, section.dataset, dict(case.label), metric, *number))
+            deviation = max(ours.std, paper.am.std if paper else 0.0) if std is None else std
+            verdict = judge(ours.mean, mean, deviation)
+            judged.append(Judged(experiment, section.dataset, dict(case.label), metric, ours, mean, std, verdict))
     return judged
 
 
@@ -113,11 +94,11 @@ def is_hpn(judged: Judged, preset: str | None = None) -> bool:
 def published(experiment: str, section: Section, case: CaseResult) -> PublishedResult | None:
     """AM and FM that the paper reports for a case, also where it failed here."""
     table = EXPERIMENTS[experiment].published
-    if table == "cells" and section.is_paper_protocol:
+    if table is None or table == "matrices" or not section.is_paper_protocol:
+        return None
+    if table == "cells":
         return published_cell(section.dataset, case.method, case.backbone)
-    if (table == "levels" or table == "losses") and section.is_paper_protocol:  # noqa: PLR1714 (for mypy)
-        return published_ablation(table, section.dataset, case.label[table])
-    return None
+    return published_ablation(table, section.dataset, case.label[table])
 
 
 def paper_matrix(experiment: str, section: Section, case: CaseResult) -> Rows | None:
@@ -135,24 +116,23 @@ def _pairs(experiment: str, section: Section, case: CaseResult) -> Iterator[tupl
         ours, paper = case.metrics.get(name), getattr(cell, name, None)
         if ours is not None and paper is not None:
             yield name, ours, paper.mean, paper.std
-    matrices = case.matrices or []
-    matrix = paper_matrix(experiment, section, case) if len(matrices) > 1 else None
+    matrix = paper_matrix(experiment, section, case) if len(case.matrices or []) > 1 else None
+    means = section.result(case).mean_matrix() if matrix else []
     for after, row in enumerate(matrix or []):
         for task, accuracy in enumerate(row):
-            summary = summarize([rows[after][task] for rows in matrices])
-            if summary is not None:
-                yield f"task {task + 1} after task {after + 1}", summary, accuracy, None
+            if ours := means[after][task]:
+                yield f"task {task + 1} after task {after + 1}", ours, accuracy, None
 
 
 class Note(Entry):
     """A reason, and the numbers that it explains; ``notes.yaml`` explains the fields."""
 
-    experiment: Annotated[list[ExperimentName], BeforeValidator(_listed)]
-    dataset: Annotated[list[str], BeforeValidator(_listed)] | None = None
-    case: dict[str, Any] = Field(default_factory=dict)
+    experiment: list[str]
+    dataset: list[str] | None = None
+    case: dict[str, list[Any]] = Field(default_factory=dict)
     metric: str | None = None
     verdict: Literal["better", "worse"] | None = None
-    text: Line
+    text: str
 
     def applies(self, judged: Judged) -> bool:
         """Whether it explains this number."""
@@ -160,55 +140,30 @@ class Note(Entry):
             judged.verdict != "within"
             and judged.experiment in self.experiment
             and (self.dataset is None or judged.dataset in self.dataset)
-            and all(judged.case.get(key) in _listed(value) for key, value in self.case.items())
+            and all(judged.case.get(key) in values for key, values in self.case.items())
             and self.metric in {None, judged.metric}
             and self.verdict in {None, judged.verdict}
         )
 
 
-@cache
-def read_notes(path: Path = PACKAGE / "notes.yaml") -> tuple[Note, ...]:
-    """Read and check a file of reasons; by default those of the package."""
-    return tuple(read_yaml(path, list[Note]))
-
-
-def find_notes(judged: Judged, notes: Sequence[Note] | None = None) -> tuple[str, ...]:
-    """The reasons for a number that is not within the paper's spread, by default those of the package."""
-    return tuple(note.text for note in (read_notes() if notes is None else notes) if note.applies(judged))
-
-
 class Claim(Entry):
     """A claim of the paper about its results; ``claims.yaml`` explains the fields."""
 
-    name: Line
-    statement: Line
-    where: Line
-    experiment: ExperimentName
-    criterion: Line
-    rule: Annotated[str, AfterValidator(lambda name: check_name(name, RULES, "rule"))]
+    name: str
+    statement: str
+    where: str
+    experiment: str
+    criterion: str
+    rule: str
     args: dict[str, Any] = Field(default_factory=dict)
     by_preset: bool = True
-    remark: Line | None = None
+    remark: str | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _format(cls, content: Any) -> Any:
-        if not isinstance(content, dict) or not isinstance(content.get("args", {}), dict):
-            return content
+    def _format(cls, content: dict[str, Any]) -> dict[str, Any]:
         words = {name: _word(value) for name, value in content.get("args", {}).items()}
-        texts = {key: content[key] for key in ("name", "statement", "criterion") if key in content}
-        try:
-            return {**content, **{key: str(text).format(**words) for key, text in texts.items()}}
-        except (KeyError, IndexError) as error:
-            raise ValueError(f"the text names {error}, which is not among args") from None
-
-    @model_validator(mode="after")
-    def _check_args(self) -> Claim:
-        try:
-            inspect.signature(RULES[self.rule]).bind(None, **self.args)
-        except TypeError as error:
-            raise ValueError(f"args of {self.rule}: {error}") from None
-        return self
+        return content | {key: content[key].format(**words) for key in ("name", "statement", "criterion")}
 
     def findings(self, section: Section) -> Iterator[Finding]:
         """What is found on a data set; other presets than the paper's do not count."""
@@ -226,13 +181,18 @@ def _word(value: Any) -> str:
     """An argument in a text: 20,000, −0.9, gcn, gat, gin."""
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:g}".replace("-", "−") if isinstance(value, float) else ", ".join(map(str, _listed(value)))
+    if isinstance(value, float):
+        return f"{value:g}".replace("-", "−")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@cache
-def read_claims(path: Path = PACKAGE / "claims.yaml") -> tuple[Claim, ...]:
-    """Read and check a file of claims; by default those of the package."""
-    return tuple(read_yaml(path, list[Claim]))
+NOTES = [Note(**entry) for entry in read_yaml("notes.yaml")]
+CLAIMS = [Claim(**entry) for entry in read_yaml("claims.yaml")]
+
+
+def find_notes(judged: Judged) -> tuple[str, ...]:
+    """The reasons for a number that is not within the paper's spread."""
+    return tuple(note.text for note in NOTES if note.applies(judged))
 
 
 @dataclass(frozen=True)
@@ -272,5 +232,5 @@ def weigh_claims(pages: Mapping[str, Content]) -> list[ClaimResult]:
                 for finding in claim.findings(section)
             ),
         )
-        for claim in read_claims()
+        for claim in CLAIMS
     ]
