@@ -20,8 +20,7 @@ from hpn.report.studies import Study
 from hpn.reproduction.content import CaseResult, Section
 from hpn.reproduction.verdicts import published
 
-_SWEPT = ("am", "fm")
-_DRAWN = ("small", "paper", "best")
+_SWEPT = METRICS["am"], METRICS["fm"]
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,17 @@ def intervals(experiment: str, section: Section) -> Iterator[PageFigure]:
     for case in section.cases:
         # All cases of an ablation have one preset, so that it is left out of their names.
         name = case.label.get("levels") or case.label.get("losses") or case.name
-        paper = published(experiment, section, case)
-        rows.append(Interval(name, case.backbone, case.metrics.get("am"), paper.am if paper else None))
-    rows = [row for row in rows if row.ours or row.paper]
-    if not rows:
-        return
-    paper_words = " Hollow markers: the paper." * any(row.paper for row in rows)
-    what = "method" if "method" in section.cases[0].label else "configuration"
-    title = f"AM of every {what} on {section.dataset}"
-    about = "mean ± standard deviation over seeds" + "; hollow: the paper" * bool(paper_words)
-    chart = charts.comparison_chart(rows, title=title, about=about, x_title="AM, %")
-    caption = f"{_extremes((row.label, row.ours) for row in rows)}.{paper_words}"
-    yield PageFigure(section.dataset, chart, title, caption)
+        paper, ours = published(experiment, section, case), case.metrics.get("am")
+        if ours or paper:
+            rows.append(Interval(name, case.backbone, ours, paper and paper.am))
+    if rows:
+        has_paper = any(row.paper for row in rows)
+        what = "method" if "method" in section.cases[0].label else "configuration"
+        title = f"AM of every {what} on {section.dataset}"
+        about = "mean ± standard deviation over seeds" + "; hollow: the paper" * has_paper
+        chart = charts.comparison_chart(rows, title=title, about=about, x_title="AM, %")
+        caption = f"{_extremes((row.label, row.ours) for row in rows)}.{' Hollow markers: the paper.' * has_paper}"
+        yield PageFigure(section.dataset, chart, title, caption)
 
 
 def matrix(section: Section, case: CaseResult) -> PageFigure:
@@ -76,24 +74,23 @@ def dynamics(_experiment: str, section: Section) -> Iterator[PageFigure]:
 def extractors(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """AM and FM over the number of extractors and the dimension."""
     titles = {"num_extractors": "extractors", "dim": "dimension"}
+    runs = [section.result(case) for case in section.measured]
     for metric in _SWEPT:
-        title = f"{METRICS[metric].label} by extractors and dimension on {section.dataset}"
-        runs = [section.result(case) for case in section.measured]
-        chart = charts.grid_chart(runs, [*titles], METRICS[metric], title=title, titles=titles)
-        ends = _extremes((case.name, case.metrics.get(metric)) for case in section.measured)
-        yield PageFigure(f"{section.dataset}-{metric}", chart, title, f"{ends}.")
+        title = f"{metric.label} by extractors and dimension on {section.dataset}"
+        chart = charts.grid_chart(runs, [*titles], metric, title=title, titles=titles)
+        ends = _extremes((case.name, case.metrics.get(metric.name)) for case in section.measured)
+        yield PageFigure(f"{section.dataset}-{metric.name}", chart, title, f"{ends}.")
 
 
 def thresholds(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """AM, FM and atomic prototypes over the threshold."""
-    dataset = section.dataset
+    dataset, x_title = section.dataset, "threshold t_A"
     runs = [section.result(case) for case in section.measured]
-    for metric in _SWEPT:
-        yield _metric_over({dataset: runs}, "threshold_atomic", metric, "threshold t_A", dataset)
+    yield from _over("threshold_atomic", {dataset: runs}, x_title, dataset)
     known = [value for case in section.measured if (value := (case.prototypes or {}).get("atomic"))]
-    title = f"Atomic prototypes over the threshold t_A on {dataset}"
+    title = f"Atomic prototypes over the {x_title} on {dataset}"
     study = Study(dataset, ("threshold_atomic",), [("", runs)])
-    chart = charts.sweep_chart(study, None, title=title, x_title="threshold t_A")
+    chart = charts.sweep_chart(study, None, title=title, x_title=x_title)
     ends = f"From {count(max(known))} to {count(min(known))}." if known else "No values."
     yield PageFigure(f"{dataset}-prototypes", chart, title, ends)
 
@@ -107,30 +104,26 @@ def weights(sections: Sequence[Section]) -> Iterator[PageFigure]:
             ]
             for section in sections
         }
-        for metric in _SWEPT:
-            yield _metric_over(lines, swept, metric, f"{symbol}, with {other} = 1", swept)
+        yield from _over(swept, lines, f"{symbol}, with {other} = 1", swept)
 
 
-def _metric_over(lines: dict[str, list[RunResult]], name: str, metric: str, x_title: str, stem: str) -> PageFigure:
-    known = METRICS[metric]
-    title = f"{known.label} over {x_title}" + (f" on {next(iter(lines))}" if len(lines) == 1 else "")
-    study = Study("hpn", (name,), list(lines.items()))
-    chart = charts.sweep_chart(study, known, title=title, x_title=x_title)
-    caption = "; ".join(_range(label, [run.metrics.get(metric) for run in runs]) for label, runs in lines.items())
-    return PageFigure(f"{stem}-{metric}", chart, title, f"{caption}.")
+def _over(name: str, lines: dict[str, list[RunResult]], x_title: str, stem: str) -> Iterator[PageFigure]:
+    """AM and FM over a hyper-parameter, one line per data set."""
+    place = f" on {next(iter(lines))}" if len(lines) == 1 else ""
+    for metric in _SWEPT:
+        title = f"{metric.label} over {x_title}{place}"
+        chart = charts.sweep_chart(Study("hpn", (name,), [*lines.items()]), metric, title=title, x_title=x_title)
+        ranges = (_range(label, [run.metrics.get(metric.name) for run in runs]) for label, runs in lines.items())
+        yield PageFigure(f"{stem}-{metric.name}", chart, title, f"{'; '.join(ranges)}.")
 
 
 def growth(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """Prototypes of each level and all parameters, task by task, of the smallest HPN that there is."""
     hpns = {case.preset: case for case in section.measured if case.growth}
-    chosen = next((hpns[preset] for preset in _DRAWN if preset in hpns), None)
-    for kind, unit in {"prototypes": "most of any seed", "parameters": "mean over seeds"}.items():
-        parts = [
-            part
-            for part in (chosen.bounded() if chosen else ())
-            if (part.name == "parameters") == (kind == "parameters")
-        ]
-        if not parts or chosen is None:
+    chosen = next((hpns[preset] for preset in ("small", "paper", "best") if preset in hpns), None)
+    for kind, unit in {"prototypes": "most of any seed", "parameters": "mean over seeds"}.items() if chosen else ():
+        parts = [part for part in chosen.bounded() if (part.name == "parameters") == (kind == "parameters")]
+        if not parts:
             continue
         title = f"{kind.capitalize()} of {chosen.name} on {section.dataset}"
         chart = charts.growth_chart(
@@ -147,16 +140,15 @@ def growth(_experiment: str, section: Section) -> Iterator[PageFigure]:
 def views(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """t-SNE of the test nodes after each task, one figure per preset."""
     labels = {int(key): str(name) for key, name in section.classes.items()}
-    for case in (case for case in section.measured if case.views):
-        found = case.views or []
-        title = f"Test nodes of {section.dataset} as {case.name} represents them"
-        about = f"t-SNE after each of {len(found)} tasks, one colour per class"
-        caption = about
-        if case.separation:
-            apart = spread(case.separation[-1].silhouette, 2)
-            caption += f"; over all seeds the silhouette of the classes is {apart} after the last"
-        chart = charts.view_chart(found, labels, title=title, about=about)
-        yield PageFigure(f"{section.dataset}-{case.preset}", chart, title, f"{caption}.")
+    for case in section.measured:
+        if case.views:
+            title = f"Test nodes of {section.dataset} as {case.name} represents them"
+            about = caption = f"t-SNE after each of {len(case.views)} tasks, one colour per class"
+            if case.separation:
+                apart = spread(case.separation[-1].silhouette, 2)
+                caption += f"; over all seeds the silhouette of the classes is {apart} after the last"
+            chart = charts.view_chart(case.views, labels, title=title, about=about)
+            yield PageFigure(f"{section.dataset}-{case.preset}", chart, title, f"{caption}.")
 
 
 def _range(label: str, values: Iterable[Summary | None]) -> str:

@@ -7,13 +7,16 @@ differences of the pairs, and its standard error is theirs.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from hpn.metrics import METRICS, Summary, summarize
-from hpn.report.format import count, decimal, is_number, spread
+from hpn.report.format import count, decimal, is_number, plural, spread
 from hpn.report.results import method_name
 from hpn.reproduction.content import CaseResult, Section
 
@@ -65,7 +68,7 @@ def _metric(case: CaseResult | None, metric: str = "am") -> Summary | None:
 
 def _cases(section: Section, methods: Sequence[str], backbones: Sequence[str]) -> dict[str, CaseResult | None]:
     """Every method on every backbone, ``None`` if there is no result."""
-    pairs = [(method, backbone) for method in methods for backbone in backbones]
+    pairs = itertools.product(methods, backbones)
     return {method_name(*pair): section.find(method=pair[0], backbone=pair[1]) for pair in pairs}
 
 
@@ -74,8 +77,9 @@ def _known(cases: Mapping[Any, CaseResult | None], metric: str = "am") -> dict[A
     return {key: value for key, case in cases.items() if (value := _metric(case, metric))}
 
 
-def _mean(item: tuple[Any, Summary]) -> float:
-    return item[1].mean
+def _best(scores: Mapping[Any, Summary]) -> tuple[Any, Summary]:
+    """The highest mean, and whose it is."""
+    return max(scores.items(), key=lambda item: item[1].mean)
 
 
 def beats_baselines(section: Section, baselines: list[str], backbones: list[str]) -> Finding | None:
@@ -85,13 +89,10 @@ def beats_baselines(section: Section, baselines: list[str], backbones: list[str]
     if ours is None or not known:
         return None
     above = [f"{label} {spread(am)}" for label, am in known.items() if am.mean >= ours.mean]
-    top, best = max(known.items(), key=_mean)
     missing = [label for label in cases if label not in known]
-    numbers = (
-        f"AM: hpn {spread(ours)}, the best baseline {top} {spread(best)}; "
-        f"at or above hpn: {', '.join(above) or 'none'}."
-    )
-    numbers += f" No result of {', '.join(missing)}." if missing else ""
+    top, best = _best(known)
+    numbers = f"AM: hpn {spread(ours)}, the best baseline {top} {spread(best)}; at or above hpn: "
+    numbers += f"{', '.join(above) or 'none'}." + (f" No result of {', '.join(missing)}." if missing else "")
     return _decide(section, None if missing and not above else not above, numbers)
 
 
@@ -101,13 +102,10 @@ def matches_joint(section: Section, joint: str, backbones: list[str], nodes: int
     known = _known(cases)
     if ours is None or len(known) < len(cases) or section.nodes >= nodes:
         return None
-    top, best = max(known.items(), key=_mean)
+    top, best = _best(known)
     gap = ours.mean - best.mean
-    numbers = (
-        f"AM: hpn {spread(ours)}, the best joint training {top} {spread(best)}; "
-        f"hpn − joint {decimal(gap, 2, signed=True)}."
-    )
-    return _decide(section, gap >= -points, numbers)
+    numbers = f"AM: hpn {spread(ours)}, the best joint training {top} {spread(best)}; hpn − joint "
+    return _decide(section, gap >= -points, f"{numbers}{decimal(gap, 2, signed=True)}.")
 
 
 def steps_help(section: Section, part: str, steps: list[tuple[str, str]], errors: float) -> Finding | None:
@@ -182,54 +180,26 @@ def _sweep(section: Section, *names: str) -> dict[tuple[float, ...], CaseResult]
 def extractors_govern(section: Section) -> Finding | None:
     """Whether AM over the grid varies with the number of extractors more than with the dimension."""
     cases = _sweep(section, "num_extractors", "dim")
-    ends, dims = sorted({key[0] for key in cases}), {key[1] for key in cases}
+    nums, dims = (sorted({key[axis] for key in cases}) for axis in (0, 1))
     texts, holds = [], None
-    for metric in ("am", "fm"):
-        grid = _known(cases, metric)
-        if min(len(ends), len(dims)) < 2 or len(grid) < len(ends) * len(dims):
+    for metric in (METRICS["am"], METRICS["fm"]):
+        grid = _known(cases, metric.name)
+        if min(len(nums), len(dims)) < 2 or len(grid) < len(nums) * len(dims):
             continue
-        fewest, most = (
-            _average([score for key, score in grid.items() if key[0] == end]) for end in (ends[0], ends[-1])
-        )
-        if fewest is None or most is None:
-            continue
-        by_extractors, by_dim = (_explained(grid, axis) for axis in (0, 1))
-        signed = METRICS[metric].is_signed
+        values = np.array([[grid[num, dim].values for dim in dims] for num in nums])  # [nums, dims, seeds]
+        means = values.mean(axis=2)
+        by_extractors, by_dim = (means.mean(axis=axis).var() / (means.var() or 1.0) for axis in (1, 0))
+        ends = [
+            f"{spread(summarize(row.mean(axis=0).tolist()), signed=metric.is_signed)} with {plural(num, 'extractor')}"
+            for num, row in ((nums[0], values[0]), (nums[-1], values[-1]))
+        ]
         texts.append(
-            f"{METRICS[metric].label}: {decimal(100 * by_extractors, 0)} % of its variance over the grid is "
-            f"explained by the number of extractors, {decimal(100 * by_dim, 0)} % by the dimension; "
-            f"{spread(fewest, signed=signed)} with {_extractors(ends[0])}, "
-            f"{spread(most, signed=signed)} with {_extractors(ends[-1])}."
+            f"{metric.label}: {decimal(100 * by_extractors, 0)} % of its variance over the grid is explained by the "
+            f"number of extractors, {decimal(100 * by_dim, 0)} % by the dimension; {', '.join(ends)}."
         )
-        if metric == "am":
-            holds = by_extractors > by_dim and most.mean > fewest.mean
+        if metric.name == "am":
+            holds = bool(by_extractors > by_dim and means[-1].mean() > means[0].mean())
     return None if holds is None else _decide(section, holds, " ".join(texts))
-
-
-def _extractors(num: float) -> str:
-    return f"{num:g} extractor{'' if num == 1 else 's'}"
-
-
-def _average(summaries: Sequence[Summary]) -> Summary | None:
-    """The mean of several summaries, seed by seed."""
-    if len({len(summary.values) for summary in summaries}) != 1:
-        return None
-    return summarize([math.fsum(values) / len(values) for values in zip(*(s.values for s in summaries), strict=True)])
-
-
-def _explained(grid: Mapping[tuple[float, ...], Summary], axis: int) -> float:
-    """Share of the sum of squares over the grid that the mean of each row (or column) explains."""
-    center = _average_mean([*grid.values()])
-    lines: dict[float, list[Summary]] = {}
-    for key, score in grid.items():
-        lines.setdefault(key[axis], []).append(score)
-    total = math.fsum((score.mean - center) ** 2 for score in grid.values())
-    explained = math.fsum(len(line) * (_average_mean(line) - center) ** 2 for line in lines.values())
-    return explained / total if total else 0.0
-
-
-def _average_mean(summaries: Sequence[Summary]) -> float:
-    return math.fsum(summary.mean for summary in summaries) / len(summaries)
 
 
 def _range(line: Mapping[float, CaseResult], metric: str, symbol: str, fewest: int) -> tuple[float, str] | None:
@@ -237,7 +207,7 @@ def _range(line: Mapping[float, CaseResult], metric: str, symbol: str, fewest: i
     known = _known(line, metric)
     if len(known) < max(fewest, len(line)):
         return None
-    (least, low), (most, high) = (choose(known.items(), key=_mean) for choose in (min, max))
+    (most, high), (least, low) = _best(known), min(known.items(), key=lambda item: item[1].mean)
     width, signed = high.mean - low.mean, METRICS[metric].is_signed
     return width, (
         f"ranges over {decimal(width, 2)} points, from {spread(low, signed=signed)} at {symbol} = {least:g} "
@@ -283,7 +253,7 @@ def threshold_is_best_between(section: Section, low: float, high: float) -> Find
     outside = {threshold: am for threshold, am in known.items() if threshold not in inside}
     if len(known) < len(cases) or not inside or not outside:
         return None
-    (here, best), (there, rest) = (max(part.items(), key=_mean) for part in (inside, outside))
+    (here, best), (there, rest) = map(_best, (inside, outside))
     numbers = (
         f"The highest AM between {low:g} and {high:g} is {spread(best)} at t_A = {here:g}, "
         f"outside {spread(rest)} at {there:g}; {decimal(best.mean - rest.mean, 2, signed=True)}."
