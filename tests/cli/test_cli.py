@@ -482,10 +482,12 @@ def test_reproduce_takes_many_data_sets(cli: Cli, reproduced: list[dict[str, Any
     assert "does not hold" in out
     assert "left out, not on disk: ogbn-arxiv" in out
     assert str(Path("docs/reproduction/README.md")) in out
-    cli("reproduce", "dynamics", "memory", "--datasets=cora", "digits", "--seed", "7", "--ray", "local")
+    cli(
+        "reproduce", "dynamics", "memory", "--datasets=cora", "digits", "--seed", "7", "--ray", "local", "--only", "ncm"
+    )
     assert reproduced[1]["names"] == ["dynamics", "memory"]
     assert reproduced[1]["datasets"] == ["cora", "digits"]
-    assert (reproduced[1]["seeds"], reproduced[1]["ray"]) == ([7], "local")
+    assert (reproduced[1]["seeds"], reproduced[1]["ray"], reproduced[1]["only"]) == ([7], "local", "ncm")
     cli("reproduce", "comparison")
     assert (reproduced[2]["datasets"], reproduced[2]["seeds"]) == (None, 5)
 

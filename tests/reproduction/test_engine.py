@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 import hpn
-from hpn.cli import main
 from hpn.errors import ConfigError, DataError, RunFolderError
 from hpn.experiment.run.folder import open_run_folder
 from hpn.experiment.run.runner import Job, run
@@ -207,17 +205,6 @@ def test_only_a_preset(tmp_path: Path, graph_file: Path, ran: list[str]) -> None
     assert view["views"]
 
 
-def test_a_row_that_the_page_lacks_is_added(tmp_path: Path, graph_file: Path) -> None:
-    quick(tmp_path, "comparison", graph_file)
-    path = tmp_path / "out" / "comparison.json"
-    content = json.loads(path.read_text())
-    cases = content["sections"][0]["cases"]
-    cases[:] = [case for case in cases if case["method"] != "ncm"]
-    path.write_text(json.dumps(content))
-    quick(tmp_path, "comparison", graph_file, only="ncm")
-    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"]] == ["hpn", "ncm"]
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -251,23 +238,6 @@ def test_rows_that_do_not_fit_the_page_are_not_run(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_only_on_the_command_line(
-    tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    quick(tmp_path, "comparison", graph_file)
-    words = ["hpn", "reproduce", "comparison", "--datasets", str(graph_file), "--seeds", "1", "--workers", "1"]
-    words += ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--quiet", "--only"]
-    for word, code in (("ncm", 0), ("nmc", 2)):
-        monkeypatch.setattr(sys, "argv", [*words, word])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert int(stop.value.code or 0) == code
-    assert capfd.readouterr().err == (
-        "hpn: no case has the method or preset 'nmc'; did you mean 'ncm'? known: hpn, paper, ncm\n"
-    )
-    assert [case["method"] for case in _section(tmp_path, "comparison")["cases"] if "again" in case] == ["ncm"]
-
-
 def test_only_where_no_data_is_on_disk(tmp_path: Path) -> None:
     done = quick(tmp_path, ["accuracy-matrices"], data_root=tmp_path / "nothing", only="best")
     assert (done["runs"], done["absent"]) == (0, {"accuracy-matrices": ["cora"]})
@@ -286,10 +256,8 @@ def test_figures_that_a_page_no_longer_has_go(tmp_path: Path, graph_file: Path) 
 
 def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, graph_file: Path) -> None:
     made = quick(tmp_path, LEVELS, graph_file)
-    made_plan = make_plan(
-        [EXPERIMENTS[LOSSES]], datasets=[str(graph_file)], seeds=[0], runs=tmp_path / "runs", data_root=None
-    )
-    busy = made_plan.cells[0]
+    (planned,) = make_plan([EXPERIMENTS[LOSSES]], [str(graph_file)], [0], tmp_path / "runs")
+    _, busy = planned.cases[0]
     with open_run_folder(busy.folder, busy.config.to_json()):
         done = quick(tmp_path, LOSSES, graph_file)
     assert made["failed"] == []

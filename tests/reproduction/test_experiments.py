@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,7 @@ from hpn.experiment.compare.cells import with_cell
 from hpn.experiment.run.config import resolve_config
 from hpn.learners import LEARNERS
 from hpn.learners.hpn import PaperHPN
-from hpn.reproduction.experiments import EXPERIMENTS, CaseGroup, Entry, choose_experiments, read_yaml
+from hpn.reproduction.experiments import EXPERIMENTS, choose_experiments
 
 SMALL: Any = SimpleNamespace(num_nodes=19_999)
 LARGE: Any = SimpleNamespace(num_nodes=20_000)
@@ -47,15 +46,6 @@ def test_the_whole_preset_is_one_run_in_every_experiment() -> None:
         assert settings(case).get_params() == PaperHPN().get_params()
         hashes.add(with_cell(base, case.cell, case.settings).short_hash())
     assert len(hashes) == 1
-
-
-def test_the_words_that_select_a_case() -> None:
-    words = {name: {case.words for case in found.cases(SMALL)} for name, found in EXPERIMENTS.items()}
-    assert {("ewc",), ("ncm",), ("hpn", "paper"), ("hpn", "best")} <= words["comparison"]
-    assert ("hpn", "small") in words["memory"]
-    assert words["visualization"] == {("hpn", "paper"), ("hpn", "best")}
-    for name in ("ablation-levels", "ablation-losses", "sensitivity-losses", "sensitivity-extractors"):
-        assert words[name] == {("hpn", "paper")}
 
 
 def test_what_the_ablations_leave_out() -> None:
@@ -101,18 +91,3 @@ def test_names() -> None:
         choose_experiments(["dynamic"])
     with pytest.raises(ConfigError, match="no experiment given"):
         choose_experiments([])
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "said"),
-    [
-        ("a: [1", dict[str, int], "is not YAML: "),
-        ("- {presets: [best], grid: []}", list[CaseGroup], "entry 1.grid: Extra inputs are not permitted"),
-        ("[]", Entry, "x.yaml: Input should be a valid dictionary"),
-    ],
-)
-def test_files_that_cannot_be_used(tmp_path: Path, text: str, kind: Any, said: str) -> None:
-    (tmp_path / "x.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=said) as caught:
-        read_yaml(tmp_path / "x.yaml", kind)
-    assert "\n" not in str(caught.value)

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from dataclasses import asdict, replace
-from fractions import Fraction
+from dataclasses import asdict
 
 import pytest
 
-from hpn.experiment.published import published_cell, published_matrix
+from hpn.experiment.published import published_cell
 from hpn.metrics import Summary, summarize
 from hpn.report.figures import spec_digest
 from hpn.report.format import plain_markdown
@@ -16,7 +14,6 @@ from hpn.reproduction import pages
 from hpn.reproduction.content import Content
 from hpn.reproduction.experiments import EXPERIMENTS
 from hpn.reproduction.figures import PageFigure
-from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all
 
 JUDGED = ["the paper", "Δ", "verdict"]
 
@@ -148,32 +145,6 @@ def test_comparison(make_content, fail, render):
     assert rows["probe"][2:5] == ["–"] * 3
 
 
-def test_the_best_that_does_not_see_the_past_is_bold(make_content, render):
-    content = make_content("comparison", is_paper=False)
-    for case in content["sections"][0]["cases"]:
-        case["am"] = replace(case["am"], mean={"joint": 99.0, "ridge": 98.0}.get(case["method"], 50.0))
-    page, (table,), _ = render(content)
-    assert [row[0] for row in table if "**" in row[1]] == ["ridge"]
-    assert "the paper" not in table[0]
-    assert "it has no numbers for them" in page.markdown
-
-
-def test_matrices(make_content, render):
-    content = make_content("accuracy-matrices")
-    paper = published_matrix("cora", "finetune", "gat")
-    found = [[[value + sign for value in row] for row in paper] for sign in (-1.0, 1.0)]
-    for matrix in found:
-        matrix[2][0] += 10
-    content["sections"][0]["cases"][0]["matrices"] = found
-    table = render(content)[1][1]
-    assert table[0][:5] == ["after task", "task 1", *JUDGED]
-    assert table[1] == ["1", "94.1 ± 1.4", "94.12", "0.0", "within 2 sd", *[""] * 8]
-    assert table[3][:5] == ["3", "81.5 ± 1.4", "71.49", "+10.0", "better"]
-    page, tables, _ = render(make_content("accuracy-matrices", num_seeds=1))
-    assert tables[1][1][2:5] == ["94.12", "–", "–"]
-    assert "No number here can be judged" in page.markdown
-
-
 def test_ablation(make_content, fail, render):
     content = make_content("ablation-levels")
     cases = content["sections"][0]["cases"]
@@ -198,68 +169,6 @@ def test_ablation(make_content, fail, render):
     }
 
 
-def test_paired_difference():
-    before, after = summarize([1.0, 2.0, 3.0]), summarize([2.0, 2.0, 5.0])
-    assert pages.paired_difference(before, after) == f"+1.0 ± {1 / math.sqrt(3):.1f}"
-    assert pages.paired_difference(summarize([1.0]), summarize([0.0])) == "−1.0"
-    assert pages.paired_difference(before, summarize([1.0])) == pages.paired_difference(None, after) == "–"
-
-
-@pytest.mark.parametrize(("num_tasks", "shown"), [(2, [2]), (5, [2, 3, 5]), (20, [2, 11, 20]), (1, [])])
-def test_dynamics(num_tasks, shown, make_content, render):
-    content = make_content("dynamics", num_tasks=num_tasks)
-    first = content["sections"][0]["cases"][0]
-    first["matrices"] = [[[80.0] * after for after in range(1, num_tasks + 1)]] * 2
-    _, (table,), _ = render(content)
-    assert table[0][1:-2] == [f"ARS after task {task} (%)" for task in shown]
-    assert table[1][1:-2] == ["100.0 ± 0.0"] * len(shown)
-
-
-def test_sweep_and_separation(make_content, fail, render):
-    content = make_content("sensitivity-threshold")
-    fail(content["sections"][0], 2)
-    _, (table,), _ = render(content)
-    assert table[0] == [r"t\_A", "AM (%)", "FM (points)", "atomic", "node", "class", "parameters"]
-    assert [row[0] for row in table[1:4]] == ["0.01", "0.05", "0.1"]
-    assert (table[1][3:], table[3][2:]) == (["4", "8", "12", "1,234"], ["–"] * 5)
-    content = make_content("visualization")
-    del content["sections"][0]["cases"][1]["separation"][2]
-    _, (table,), _ = render(content)
-    assert table[0][3:5] == ["within a task (%)", "hpn (best) silhouette"]
-    assert table[1] == ["1", *["0.51 ± 0.01", "90.5 ± 0.7", "97.5 ± 0.7"] * 2]
-    assert table[3][4:] == ["–"] * 3
-
-
-def test_memory(make_content, render):
-    content = make_content("memory")
-    small = next(case for case in content["sections"][0]["cases"] if case["case"]["preset"] == "small")
-    small["growth"][1]["most_prototypes"]["atomic"] = 30
-    page, (amounts, bounds), _ = render(content)
-    assert amounts[1] == ["finetune · gcn", "1,234", "98,765", "2,336"]
-    assert [row[1:] for row in bounds if row[0] == "hpn (small)"] == [
-        ["atomic", "4", "30", "40", "75.0"],
-        ["node", "8", "8", "1,000,000,000", "under 0.01"],
-        ["class", "12", "12", "no useful bound", "under 0.01"],
-        ["parameters", "1,200", "1,200", "5,000", "24.0"],
-    ]
-    joined = " ".join(page.markdown.split())
-    assert "bound that was reached: 75.0 % (hpn (small), atomic, after task 2)." in joined
-    assert "on ogbn-products: 4,908 parameters at the end, under a bound of 6,163." in joined
-    assert pages.percent(Fraction(0)) == "0.00"
-
-
-def test_reasons_and_claims(make_content, render):
-    content = make_content("comparison")
-    for case in content["sections"][0]["cases"]:
-        case["am"] = replace(case["am"], mean=99.5 if case["method"] == "ewc" else 10.0)
-    part = render(content)[0].markdown.partition("## What agrees")[2]
-    agrees, _, claims = part.partition("\n## Claims of the paper")
-    items = [" ".join(item.split()) for item in agrees.split("\n- ")]
-    assert any(i.startswith("**better**") and "ewc · gcn (AM" in i and "tuned here" in i for i in items)
-    assert any(i.startswith("**worse**") and i.endswith("The reason is not known.") for i in items)
-    assert re.search(r"^\*(does not hold|holds)\*: .*^Criterion: .*^- cora \(best\): ", claims, re.M | re.S)
-
-
 def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile, render):
     sections = [make_section("dynamics", name) for name in ("cora", "citeseer")]
     sections.append(make_section("dynamics", "digits", num_seeds=3))
@@ -273,36 +182,6 @@ def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile,
     assert "- digits: seeds 0, 1, 2; python" in part
     assert "- hpn (best) on cora: hpn 0.2.0.\n" in part
     assert f"- hpn (best) on citeseer: hpn {plain_markdown(hostile)}.\n" in part
-
-
-def test_summary(make_content, make_section, render):
-    contents = {}
-    for name, experiment in EXPERIMENTS.items():
-        datasets = [dataset for dataset in experiment.datasets if dataset != "ogbn-products"]
-        contents[name] = make_content(name, *(make_section(name, d, is_paper=d != "digits") for d in datasets))
-    page, (listed, counts, claims, ours, others), _ = render(contents)
-    assert "```\nhpn reproduce all --seeds 2\n```" in page.markdown
-    assert set(re.findall(r"\]\(([^)]+)\)", page.markdown)) == {f"{name}.md" for name in EXPERIMENTS}
-    judged = judge_all({name: Content.model_validate(content) for name, content in contents.items()})
-    rows = {re.match(r"\[(.+?)\]", row[0])[1]: row for row in listed[1:]}
-    assert rows["comparison"][2] == "cora, citeseer, actor, digits, ogbn-arxiv"
-    assert rows["comparison"][3:] == [str(num) for num in count_verdicts(judged["comparison"]).values()]
-    assert rows["dynamics"][3:] == ["–"] * 3
-    cells = [one for found in judged.values() for one in found]
-    numbers = {row[0]: [int(cell) for cell in row[1:]] for row in counts[1:]}
-    assert all(num == sum(parts) > 0 for num, *parts in numbers.values())
-    assert 2 * numbers["all"][0] == sum(num for num, *_ in numbers.values()) == 2 * len(cells)
-    assert len(ours) - 1 == len([one for one in cells if is_hpn(one) and one.verdict != "within"])
-    assert len(others) - 1 == len([one for one in cells if not is_hpn(one) and one.verdict == "worse"])
-    reasons = re.findall(r"^(\d+)\. ", page.markdown, re.MULTILINE)
-    assert reasons == [str(k + 1) for k in range(len(reasons))]
-    assert {n for row in [*ours, *others] for n in re.findall(r"\((\d+)\)", row[8])} == {*reasons} != set()
-    levels = next(row for row in claims if row[0].startswith("AM rises when node-level"))
-    assert "cora" in levels[2]
-    assert "best" not in "".join(levels), "other presets do not decide"
-    missing = page.markdown.partition("## What is not here")[2]
-    names = ("comparison", "dynamics", "memory")
-    assert re.findall(r"^- (.+)$", missing, re.MULTILINE) == [f"{name}: ogbn-products" for name in names]
 
 
 def test_summary_of_nothing_and_of_other_seeds(make_content, render):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpn.metrics import summarize
 from hpn.reproduction.content import Content
 from hpn.reproduction.experiments import EXPERIMENTS
-from hpn.reproduction.verdicts import ClaimResult, read_claims, weigh_claims
+from hpn.reproduction.verdicts import CLAIMS, ClaimResult, weigh_claims
 
 Json = dict[str, Any]
 HOLDS, FAILS, OPEN, NONE = "holds", "does not hold", "not tested here", None  # NONE: there is no finding
@@ -54,7 +54,7 @@ def change(cases: Sequence[Json], number: int, **fields: Any) -> list[Json]:
 
 
 def weigh(name: str, *sections: Json) -> ClaimResult:
-    (claim,) = (claim for claim in read_claims() if claim.name == name)
+    (claim,) = (claim for claim in CLAIMS if claim.name == name)
     content = Content.model_validate({"experiment": claim.experiment, "sections": sections})
     return next(found for found in weigh_claims({claim.experiment: content}) if found.claim is claim)
 
@@ -264,7 +264,7 @@ def test_rule(name: str, found: Json, verdict: str | None, texts: list[str]) -> 
 
 
 def test_every_claim_has_rows_of_each_kind() -> None:
-    assert list(ROWS) == [claim.name for claim in read_claims()]
+    assert list(ROWS) == [claim.name for claim in CLAIMS]
     for name, rows in ROWS.items():
         assert {HOLDS, FAILS, NONE} <= {row[1] for row in rows}, name
         assert rows[0][1] == HOLDS
@@ -282,7 +282,7 @@ def test_missing_results_never_refute_a_claim(name: str, data: st.DataObject) ->
     assert weigh(name, found | {"cases": kept}).verdict in {HOLDS, OPEN}
 
 
-@pytest.mark.parametrize("claim", read_claims(), ids=lambda claim: claim.name.replace(" ", "-"))
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name.replace(" ", "-"))
 def test_cases_of_the_experiment_are_those_that_the_claim_is_tested_on(claim: Any) -> None:
     graph: Any = SimpleNamespace(num_nodes=2708)
     fields: Json = grown() | separated(after=range(5)) | {"matrices": FLAT, "prototypes": {"atomic": 9}}

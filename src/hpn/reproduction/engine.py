@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,7 @@ from hpn.experiment.run.result import View, Views, parse_result, read_object
 from hpn.experiment.watch import Watcher
 from hpn.metrics import METRICS, summarize
 from hpn.report.figures import chart_svg, require_svg
-from hpn.reproduction.content import (
-    MEASURED,
-    SCHEMA,
-    CaseResult,
-    Content,
-    Section,
-    Separation,
-    read_contents,
-    write_content,
-)
+from hpn.reproduction.content import MEASURED, SCHEMA, CaseResult, Content, Section, read_contents, write_content
 from hpn.reproduction.experiments import Case, Experiment, choose_experiments
 from hpn.reproduction.pages import Page, render_page, render_summary
 from hpn.reproduction.verdicts import count_verdicts, is_hpn, judge_all, weigh_claims
@@ -88,23 +80,16 @@ def reproduce(
     executor = open_executor(workers, ray, device)
     folder, root = Path(out), Path(data_root) if data_root else None
     contents = read_contents(folder)
-    plan = make_plan(
-        experiments,
-        datasets=datasets,
-        seeds=check_seeds(seeds),
-        runs=Path(runs),
-        data_root=root,
-        device=device,
-        only=only,
-    )
+    plan = make_plan(experiments, datasets, check_seeds(seeds), Path(runs), root, device, only)
+    cells = list({run.folder: run for part in plan for _, run in part.cases}.values())
     if only is not None:
-        _check_rows_fit(contents, plan.sections)
+        _check_rows_fit(contents, plan)
     make_folder(folder)
     with executor:
-        if plan.cells:
-            run_cells(plan.cells, executor, fresh=fresh, watcher=watcher or Watcher())
+        if cells:
+            run_cells(cells, executor, fresh=fresh, watcher=watcher or Watcher())
     for experiment in experiments:
-        sections = [part.measure() for part in plan.sections if part.experiment is experiment]
+        sections = [part.measure() for part in plan if part.experiment is experiment]
         if not sections and experiment.name not in contents:
             continue
         content = contents.get(experiment.name, Content(experiment=experiment.name, sections=[]))
@@ -115,11 +100,9 @@ def reproduce(
     return {
         "schema": SCHEMA,
         "experiments": [experiment.name for experiment in experiments],
-        "runs": len(plan.cells),
-        "failed": [
-            {"run": cell.name, "folder": str(cell.folder), "error": cell.error} for cell in plan.cells if cell.error
-        ],
-        "absent": {name: missing for name, missing in plan.absent.items() if missing},
+        "runs": len(cells),
+        "failed": [{"run": cell.name, "folder": str(cell.folder), "error": cell.error} for cell in cells if cell.error],
+        "absent": {} if datasets else {one.name: names for one in experiments if (names := _on_disk(one, root, False))},
         "cells": _count_cells(contents),
         "claims": [
             {"name": found.claim.name, "statement": found.claim.statement, "verdict": found.verdict}
@@ -163,26 +146,16 @@ class PlannedSection:
         return self.head().model_copy(update={"cases": cases})
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The sections of all experiments, their runs, each once, and data sets by experiment that are not on disk."""
-
-    sections: Sequence[PlannedSection]
-    cells: Sequence[CellRun]
-    absent: dict[str, list[str]]
-
-
 def make_plan(
     experiments: Sequence[Experiment],
-    *,
     datasets: Sequence[str] | None,
     seeds: Sequence[int],
     runs: Path,
-    data_root: Path | None,
+    data_root: Path | None = None,
     device: str = "cpu",
     only: str | None = None,
-) -> Plan:
-    """List the runs that experiments need; the arguments are those of :func:`reproduce`.
+) -> list[PlannedSection]:
+    """List the sections of all experiments; equal configurations share a run.
 
     Raises:
         ConfigError: If a setting cannot be used, or no case has the method or preset ``only``.
@@ -190,14 +163,10 @@ def make_plan(
     """
     bases = dict[str, tuple[RunConfig, Graph]]()
     cells = dict[Path, CellRun]()
-    sections = list[PlannedSection]()
-    absent = dict[str, list[str]]()
+    plan = list[PlannedSection]()
     words = dict[str, None]()
     for experiment in experiments:
-        wanted = list(dict.fromkeys(datasets)) if datasets else _on_disk(experiment, data_root)
-        if not datasets:
-            absent[experiment.name] = [name for name in experiment.datasets if name not in wanted]
-        for dataset in wanted:
+        for dataset in dict.fromkeys(datasets or _on_disk(experiment, data_root)):
             if dataset not in bases:
                 bases[dataset] = resolve_config(dataset, recipe=None, data_root=data_root)
             base, graph = bases[dataset]
@@ -214,28 +183,29 @@ def make_plan(
                 found.views |= case.views
                 members.append((case, found))
             if members:
-                sections.append(PlannedSection(experiment, dataset, graph, members, only))
-    if words and not sections:
+                plan.append(PlannedSection(experiment, dataset, graph, members, only))
+    if words and not plan:
         raise ConfigError(
             f"no case has the method or preset {only!r}; {nearest(str(only), words)}known: {', '.join(words)}"
         )
-    return Plan(sections, list(cells.values()), absent)
+    return plan
 
 
-def _on_disk(experiment: Experiment, data_root: Path | None) -> list[str]:
+def _on_disk(experiment: Experiment, data_root: Path | None, wanted: bool = True) -> list[str]:
+    """The data sets of an experiment that are on disk, or those that are not."""
     root = data_root or default_data_root()
-    return [name for name in experiment.datasets if CATALOG[name].is_on_disk(root)]
+    return [name for name in experiment.datasets if CATALOG[name].is_on_disk(root) == wanted]
 
 
-def _check_rows_fit(contents: Mapping[str, Content], sections: Iterable[PlannedSection]) -> None:
+def _check_rows_fit(contents: Mapping[str, Content], plan: Iterable[PlannedSection]) -> None:
     """Check that the pages have sections with the same seeds, nodes and tasks, whose rows these can replace."""
-    for planned in sections:
+    for planned in plan:
         name, head = planned.experiment.name, planned.head()
         place = f"{name} on {head.dataset}"
-        kept = contents[name].sections if name in contents else []
-        section = next((section for section in kept if section.dataset == head.dataset), None)
-        if section is None:
+        kept = {section.dataset: section for section in contents[name].sections} if name in contents else {}
+        if head.dataset not in kept:
             raise ConfigError(f"{place} is not on a page yet; run it without --only first")
+        section = kept[head.dataset]
         if section.seeds != head.seeds:
             there, here = (", ".join(map(str, seeds)) for seeds in (section.seeds, head.seeds))
             raise ConfigError(f"{place} has seeds {there} on its page, not {here}; --only needs the same")
@@ -247,8 +217,8 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
     result, views = run.result, None
     if case.views and result is not None:
         views = parse_result(Views, read_object(run.folder / VIEWS), run.folder / VIEWS).views
-    seconds = result.seconds if result is not None else None
     content = {} if result is None else result.to_json()
+    seconds = result and result.seconds_per_seed()
     # The page shows the name of a file, not its path on this machine.
     command = run.config.command(run.seeds).replace(shlex.quote(dataset), shlex.quote(Path(dataset).name), 1)
     record = {
@@ -256,22 +226,20 @@ def _measure_case(case: Case, run: CellRun, dataset: str) -> CaseResult:
         "method": run.config.method,
         "backbone": run.config.backbone,
         **{name: content.get(name) for name in (*METRICS, *MEASURED)},
-        "seconds": seconds and {"fit": seconds.fit / len(run.seeds), "predict": seconds.predict / len(run.seeds)},
+        "seconds": seconds and {"fit": seconds.fit, "predict": seconds.predict},
         "views": [view.model_dump(mode="json") for view in views[0]] if views else None,
-        "separation": [step.model_dump(mode="json") for step in _separation(views)] if views else None,
+        "separation": [_separation(step) for step in zip(*views, strict=True)] if views else None,
         "command": command,
         "error": run.error,
     }
     return CaseResult.model_validate(_rounded(record))
 
 
-def _separation(views: Sequence[Sequence[View]]) -> list[Separation]:
-    """How well classes are separated after each task, over seeds."""
+def _separation(views: Sequence[View]) -> dict[str, Any]:
+    """How well classes are separated after a task, over seeds."""
     names = ("silhouette", "neighbors", "neighbors_within")
-    return [
-        Separation(after=step[0].after, **{name: summarize([getattr(view, name) for view in step]) for name in names})
-        for step in zip(*views, strict=True)
-    ]
+    summaries = {name: summarize([getattr(view, name) for view in views]) for name in names}
+    return {"after": views[0].after, **{name: value and asdict(value) for name, value in summaries.items()}}
 
 
 def _rounded(value: Any) -> Any:
@@ -284,10 +252,9 @@ def _rounded(value: Any) -> Any:
 
 def _count_cells(contents: Mapping[str, Content]) -> dict[str, dict[str, int]]:
     """How many numbers are within two standard deviations of the paper's, better and worse."""
-    judged = [cell for cells in judge_all(contents).values() for cell in cells]
+    judged = list(chain(*judge_all(contents).values()))
     groups = {"all cells": judged}
-    for preset in ("paper", "best"):
-        groups[f"hpn, preset {preset}"] = [cell for cell in judged if is_hpn(cell, preset)]
+    groups |= {f"hpn, preset {name}": [cell for cell in judged if is_hpn(cell, name)] for name in ("paper", "best")}
     return {name: {str(one): num for one, num in count_verdicts(group).items()} for name, group in groups.items()}
 
 

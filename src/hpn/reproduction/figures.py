@@ -41,7 +41,7 @@ def intervals(experiment: str, section: Section) -> Iterator[PageFigure]:
         name = case.label.get("levels") or case.label.get("losses") or case.name
         paper, ours = published(experiment, section, case), case.metrics.get("am")
         if ours or paper:
-            rows.append(Interval(name, case.backbone, ours, paper and paper.am))
+            rows.append(Interval(name, case.backbone, ours, paper.am if paper else None))
     if rows:
         has_paper = any(row.paper for row in rows)
         what = "method" if "method" in section.cases[0].label else "configuration"
@@ -121,7 +121,9 @@ def growth(_experiment: str, section: Section) -> Iterator[PageFigure]:
     """Prototypes of each level and all parameters, task by task, of the smallest HPN that there is."""
     hpns = {case.preset: case for case in section.measured if case.growth}
     chosen = next((hpns[preset] for preset in ("small", "paper", "best") if preset in hpns), None)
-    for kind, unit in {"prototypes": "most of any seed", "parameters": "mean over seeds"}.items() if chosen else ():
+    if chosen is None:
+        return
+    for kind, unit in {"prototypes": "most of any seed", "parameters": "mean over seeds"}.items():
         parts = [part for part in chosen.bounded() if (part.name == "parameters") == (kind == "parameters")]
         if not parts:
             continue

@@ -68,7 +68,7 @@ _COSTS = {
     "parameters": CaseColumn("parameters", lambda case: count(case.parameters)),
     "stored": CaseColumn("stored (numbers)", lambda case: count(case.stored)),
     "seconds": CaseColumn(
-        "seconds (per seed)", lambda case: quantity(case.seconds and case.seconds.fit + case.seconds.predict)
+        "seconds (per seed)", lambda case: quantity(case.seconds.fit + case.seconds.predict if case.seconds else None)
     ),
     "paper parameters": CaseColumn(
         "the paper (OGB-Products)", lambda case: count(published_parameters(case.method, case.backbone)), False

@@ -189,10 +189,10 @@ def extractors_govern(section: Section) -> Finding | None:
         values = np.array([[grid[num, dim].values for dim in dims] for num in nums])  # [nums, dims, seeds]
         means = values.mean(axis=2)
         by_extractors, by_dim = (means.mean(axis=axis).var() / (means.var() or 1.0) for axis in (1, 0))
-        ends = [
-            f"{spread(summarize(row.mean(axis=0).tolist()), signed=metric.is_signed)} with {plural(num, 'extractor')}"
-            for num, row in ((nums[0], values[0]), (nums[-1], values[-1]))
-        ]
+        ends = []
+        for num, row in (nums[0], values[0]), (nums[-1], values[-1]):
+            score = summarize(row.mean(axis=0).tolist())
+            ends.append(f"{spread(score, signed=metric.is_signed)} with {plural(int(num), 'extractor')}")
         texts.append(
             f"{metric.label}: {decimal(100 * by_extractors, 0)} % of its variance over the grid is explained by the "
             f"number of extractors, {decimal(100 * by_dim, 0)} % by the dimension; {', '.join(ends)}."
