@@ -32,13 +32,15 @@ def drawn_links(monkeypatch, **options):
     return seen["links"], seen["y"]
 
 
-def test_small_is_the_default(small):
-    assert small.name == "synthetic"
-    assert (small.num_nodes, small.num_links) == (2_000, 8_000)
-    assert (small.num_features, small.num_classes) == (32, 10)
-    assert small.x.dtype == torch.float32
-    assert small.split_rule == "seeded"
-    assert small.class_order is None
+def test_presets_have_their_sizes(small):
+    arxiv = load_synthetic(preset="arxiv-like")
+    for graph, name, sizes in (
+        (small, "synthetic", (2_000, 8_000, 32, 10)),
+        (arxiv, "arxiv-like", (169_343, 1_166_243, 128, 40)),
+    ):
+        assert graph.name == name
+        assert (graph.num_nodes, graph.num_links, graph.num_features, graph.num_classes) == sizes
+    assert arxiv.num_edges > 0.95 * arxiv.num_links
 
 
 def test_times_are_drawn_after_everything_else(small):
@@ -48,14 +50,6 @@ def test_times_are_drawn_after_everything_else(small):
     assert small.node_time is None
     assert graph.node_time.bincount().min() > 600
     assert len(graph.node_time.bincount()) == 3
-
-
-def test_arxiv_like_has_the_size_of_arxiv():
-    graph = load_synthetic(preset="arxiv-like")
-    assert graph.name == "arxiv-like"
-    assert (graph.num_nodes, graph.num_links) == (169_343, 1_166_243)
-    assert (graph.num_features, graph.num_classes) == (128, 40)
-    assert graph.num_edges > 0.95 * graph.num_links
 
 
 def test_same_seed_same_graph(small):
@@ -106,12 +100,6 @@ def test_features_alone_do_not_suffice_and_neighbours_help(small):
     smoothed = np.mean([pair_accuracy(small, *pair, is_smoothed=True) for pair in pairs])
     assert 0.65 < alone < 0.9
     assert smoothed > alone + 0.08
-
-
-def test_noise_makes_it_harder():
-    easy, hard = load_synthetic(noise=0.3), load_synthetic(noise=3.0)
-    assert pair_accuracy(easy, 0, 1, is_smoothed=False) > 0.95
-    assert pair_accuracy(hard, 0, 1, is_smoothed=False) < 0.7
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 import torch
@@ -37,16 +38,25 @@ def read_text(path: Path, sink: Any = None) -> Graph:
     return write_graph(sink or Sink(), graph)
 
 
-def test_readers_of_the_package(tmp_path: Path) -> None:
-    folder, archive = tmp_path / "tables", tmp_path / "graph.npz"
+def write_tables(folder: Path, suffix: str) -> Path:
     folder.mkdir()
-    (folder / "nodes.csv").write_text("id,label,a,b\n1,x,0.5,1\n2,y,1.5,0\n3,x,0.25,2\n")
-    (folder / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+    for name, rows in (("nodes", "(1, 'x', 0.5), (2, 'y', 1.5), (3, 'x', 0.25)"), ("edges", "(1, 2), (2, 3)")):
+        columns = "id, label, a" if name == "nodes" else "source, target"
+        duckdb.execute(f"COPY (FROM (VALUES {rows}) t({columns})) TO '{folder / name}{suffix}'")
+    return folder
+
+
+def write_npz(path: Path) -> Path:
     adjacency = {"adj_data": np.ones(2), "adj_indices": np.array([1, 2]), "adj_indptr": np.array([0, 1, 2, 2])}
-    np.savez(archive, **adjacency, adj_shape=[3, 3], attr_matrix=np.eye(3), labels=np.array([0, 1, 0]))
-    for reader, path in ((load_tables, folder), (load_npz, archive)):
+    np.savez(path, **adjacency, adj_shape=[3, 3], attr_matrix=np.eye(3), labels=np.array([0, 1, 0]))
+    return path
+
+
+def test_readers_of_the_package(tmp_path: Path) -> None:
+    tables = [(load_tables, write_tables(tmp_path / kind, kind)) for kind in (".csv", ".csv.gz", ".parquet")]
+    for reader, path in (*tables, (load_npz, write_npz(tmp_path / "graph.npz"))):
         for name, verdict in check_format(reader, path).items():
-            assert (verdict.outcome, verdict.reason) == ("passed", ""), name
+            assert (verdict.outcome, verdict.reason) == ("passed", ""), (name, path)
 
 
 def test_a_reader_of_ones_own(text_file: Path) -> None:

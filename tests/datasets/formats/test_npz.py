@@ -2,9 +2,7 @@
 
 import os
 import tempfile
-import warnings
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,11 +72,7 @@ def test_reads_every_part(tmp_path, read):
 SPELLINGS = {
     "no adj_data": {"adj_data": None},
     "float labels": {"labels": np.array([0.0, 1.0, -1.0, 1.0, 0.0])},
-    "half labels": {"labels": np.array([0.0, 1.0, -1.0, 1.0, 0.0], dtype=np.float16)},
-    "big-endian": {"attr_matrix": np.arange(10).reshape(5, 2).astype(">f8")},
-    "Fortran order": {"attr_matrix": np.asfortranarray(np.arange(10).reshape(5, 2))},
     "unsigned indices": {"adj_indices": np.array([1, 0, 2, 2, 3], dtype=np.uint16)},
-    "float indices": {"adj_indices": np.array([1, 0, 2, 2, 3], dtype=">f4")},
     "unused pickled array": {"node_names": np.array([{}] * 5)},
     "text labels": {"labels": ["0", "1", "", "1", "0"]},
 }
@@ -167,7 +161,6 @@ BAD_ARRAYS = {
     "indptr ends early": ({"adj_indptr": [0, 1, 4, 4, 4, 4]}, "adj_indptr ends at 4, before the last of 5"),
     "unknown node": ({"adj_indices": [1, 0, 2, 5, 3]}, "adj_indices[3] is 5; adj_shape allows 0 to 4"),
     "not square": ({"adj_shape": [5, 6]}, "adj_shape is (5, 6)"),
-    "shape of three": ({"adj_shape": [5, 5, 1]}, "adj_shape is [5, 5, 1], expected two"),
     "text indices": (
         {"adj_indices": ["1", "0", "2", "2", "3"]},
         "adj_indices is <U1 of shape (5,), expected numbers in one dimension",
@@ -181,10 +174,6 @@ BAD_ARRAYS = {
     "times of fewer nodes": ({"node_time": [0, 1]}, "5 nodes, but node_time has shape (2,)"),
     "times with fractions": ({"node_time": [0, 1, 2, 0.5, 1]}, "node_time[3] is 0.5, expected a whole"),
     "labels without times": ({"labels_by_time": [[0] * 5]}, "has labels_by_time but no node_time"),
-    "labels at one of two times": (
-        {"node_time": [0, 0, 1, 1, 1], "labels_by_time": [[0] * 5]},
-        "shape (1, 5), expected one row for each of the 2 times",
-    ),
     "a class that does not exist": (
         {"node_time": [3] * 5, "labels_by_time": [[0, 1, 2, 1, 0]]},
         "labels by time contain 2, expected -1 (unlabelled) to 1",
@@ -198,12 +187,10 @@ BAD_ARRAYS = {
     "no label at all": ({"labels": [-1] * 5}, "no node has a label"),
     "features short": ({"attr_matrix": np.ones((4, 2))}, "4 nodes have features"),
     "features text": ({"attr_matrix": np.full((5, 2), "a")}, "attr_matrix is <U1"),
-    "features complex": ({"attr_matrix": np.ones((5, 2), complex)}, "attr_matrix is complex128"),
     "no feature columns": ({"attr_matrix": np.zeros((5, 0))}, "shape (5, 0)"),
     "nan feature": ({"attr_matrix": np.where(np.eye(5, 6, k=1), NAN, 0)[::-1]}, "feature 5 of node 0 is nan"),
     "infinite at the end": ({"attr_matrix": np.where(np.eye(5) * np.arange(5) > 3, -INF, 0)}, "4 of node 4 is -inf"),
     "too large for float32": ({"attr_matrix": np.full((5, 1), 1e300)}, "feature 0 of node 0 is inf"),
-    "sparse inf": (sparse_features(np.where(np.eye(5) * np.arange(5) > 3, INF, 1)), "feature 4 of node 4 is inf"),
     "sparse sum too large": (
         sparse_features(
             np.eye(5, 2), attr_indptr=[0, 1, 2, 3, 3, 5], attr_indices=[0, 1, 0, 1, 1], attr_data=[1, 2, 3, 3e38, 3e38]
@@ -214,7 +201,6 @@ BAD_ARRAYS = {
         sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, 7]),
         "attr_indices[4] is 7; attr_shape allows 0 to 4",
     ),
-    "sparse fractional": (sparse_features(np.eye(5), attr_indices=[0, 1, 2, 3, NAN]), "attr_indices[4] is nan"),
     "sparse data short": (sparse_features(np.eye(5), attr_data=[1.0]), "do not fit each other: "),
     "sparse data text": (sparse_features(np.eye(5), attr_data=list("abcde")), "attr_data is <U1 of shape (5,)"),
     "mask short": ({"train_mask": [True, False], "test_mask": [False] * 5}, "train mask must be 5 Booleans"),
@@ -222,14 +208,12 @@ BAD_ARRAYS = {
     "mask alone": ({"train_mask": [True] * 5}, "has train_mask; give train_mask and test_mask"),
     "masks overlap": ({"train_mask": [True] * 5, "test_mask": [True] * 5}, "node 0 is in two"),
     "names too few": ({"class_names": ["cat"]}, "1 class names for 2 classes"),
-    "nan label": ({"labels": [0, 1, NAN, 1, 0]}, "labels[2] is nan"),
     "one-hot labels": ({"labels": np.eye(5, dtype=int)}, "labels is int64 of shape (5, 5)"),
     "no text label": ({"labels": [""] * 5}, "no node has a label"),
     "text labels and names": (
         {"labels": list("abcde"), "class_names": ["a"]},
         "labels is <U1 of shape (5,), expected numbers",
     ),
-    "mask of text": ({"train_mask": list("01010"), "test_mask": [0] * 5}, "train_mask is <U1"),
     "ids short": ({"node_ids": [1, 2]}, "node_ids is int64 of shape (2,), expected 5"),
     "ids of fractions": ({"node_ids": np.ones(5)}, "node_ids is float64"),
     "ids twice": ({"node_ids": [1, 2, 3, 2, 5]}, "node_ids has 2 more than once"),
@@ -320,22 +304,6 @@ def test_a_full_disk_is_not_taken_for_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(StoreWriter, "append", fail)
     with pytest.raises(DataError, match="no space left to write"), StoreWriter(tmp_path / "s") as store:
         load_npz(save(tmp_path), store)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_no_damage_gets_past_as_another_exception(data):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "toy.npz"
-        np.savez(path, **toy_arrays(train_mask=np.eye(5)[0], test_mask=np.eye(5)[1], node_ids=list("abcde")))
-        content = bytearray(path.read_bytes())
-        places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
-        for place, value in data.draw(st.lists(places, min_size=1, max_size=4)):
-            content[place] = value
-        path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
-        with warnings.catch_warnings(), suppress(DataError):
-            warnings.simplefilter("ignore")
-            load_npz(path)
 
 
 @st.composite

@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import tempfile
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from hpn.datasets import load_graph
 from hpn.datasets.formats.tables import features as features_module
 from hpn.datasets.formats.tables import files as files_module
 from hpn.datasets.formats.tables.read import load_tables
-from hpn.datasets.store import StoreWriter
 from hpn.errors import DataError
 
 # Isolated node d; a-b in both directions and twice; a self-loop at c.
@@ -62,20 +60,16 @@ def error_of(path, read=None, **options):
     return str(error.value)
 
 
-def test_reads_csv(tmp_path, write_tables, read):
-    graph = read(load_tables, write_tables(tmp_path, NODES, EDGES))
+@pytest.mark.parametrize("nodes", [NODES, NODE_COLUMNS], ids=["CSV", "Parquet"])
+@pytest.mark.parametrize("edges", [EDGES, EDGE_COLUMNS], ids=["CSV", "Parquet"])
+def test_reads_tables_of_any_kind(tmp_path, write_tables, read, nodes, edges):
+    graph = read(load_tables, write_tables(tmp_path, nodes, edges))
+    assert_toy(graph)
     assert graph.name == tmp_path.name
     assert graph.feature_names == ("f0", "f1")
     assert graph.column_kinds == {"f0": "number", "f1": "number"}
-    assert_toy(graph)
     notes = ("1 self-loop dropped", "1 duplicate edge merged", "1 edge with one direction only, used in both")
     assert graph.notes == notes
-
-
-@pytest.mark.parametrize("nodes", [NODES, NODE_COLUMNS], ids=["CSV", "Parquet"])
-@pytest.mark.parametrize("edges", [EDGES, EDGE_COLUMNS], ids=["CSV", "Parquet"])
-def test_reads_tables_of_any_kind(tmp_path, write_tables, nodes, edges):
-    assert_toy(load_tables(write_tables(tmp_path, nodes, edges)))
 
 
 def test_reads_gzip(tmp_path, write_tables, read):
@@ -312,57 +306,40 @@ THREE = {"id": [1, 2, 3], "label": [1, 1, 1]}
 BAD_NODES = {
     "duplicate id": ("id,label,f\na,x,1\n\nb,y,2\nc,y,2\na,x,3\n", "line 6, column 'id': id 'a' is given to an"),
     "duplicate number": ({"id": [5, 7, 9, 7], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '7'"),
-    "duplicate far": ({"id": [5, 10**9, 9, 5], "label": [1] * 4, "f": [1] * 4}, "row 4, column 'id': id '5'"),
     "empty id": ("id,label,f\na,x,1\nc,x,1\n,y,2\n", "nodes.csv, line 4, column 'id': the id is empty"),
     "null id": (THREE | {"id": [1, 2, None], "f": [1] * 3}, "nodes.parquet, row 3, column 'id'"),
-    "nan id": (THREE | {"id": [1, 2, NAN], "f": [1] * 3}, "nodes.parquet, row 3, column 'id'"),
-    "list ids": (TWO | {"id": [[1], [2]], "f": [1, 2]}, "nodes.parquet, column 'id': holds INTEGER[]"),
     "no id": ("name,label,f\na,x,1\n", "nodes.csv: has no column 'id'; found: name, label, f"),
     "no label": ("id,f\na,1\n", "nodes.csv: has no column 'label'"),
     "two ids": ("id,Id,label,f\na,a,x,1\n", "nodes.csv: columns 'id' and 'Id' both mean the id"),
     "twice a feature": ("id,label,f,f\na,x,1,2\n", "nodes.csv: column 'f' appears twice"),
     "no features": ("id,label\na,x\n", "nodes.csv: has no feature columns"),
-    "no Parquet features": (TWO, "nodes.parquet: has no feature columns"),
     "short line": ("id,label,f\na,x,1\nb,x,1\n\nd,y\n", "nodes.csv, line 5: 2 values where the header has 3"),
-    "long line": ("id,label,f\na,x,1,5\n", "nodes.csv, line 2: 4 values where the header has 3"),
     "word": ("id,label,f,g\na,x,1,1\nb,x,2,2\nc,x,2,abc\n", "nodes.csv, line 4, column 'g': 'abc' is not a number"),
     "after a long value": (
         'id,label,f,g\na,x,1,"two\nlines"\nb,x,q,z\n',
         "nodes.csv, line 4, column 'f': 'q' is not a number",
     ),
     "date": ("id,label,f\na,x,2020-01-01\n", "nodes.csv, line 2, column 'f': '2020-01-01' is not a number"),
-    "Parquet date": (TWO | {"f": ("DATE", ["2020-01-01"] * 2)}, "row 1, column 'f': '2020-01-01' is not a"),
     "missing": ("id,label,f\na,x,1\nc,x,2\nb,x,\n", "nodes.csv, line 4, column 'f': the value is missing"),
-    "nan word": ("id,label,f\na,x,1\nb,x,nan\n", "nodes.csv, line 3, column 'f': the value is missing"),
     "infinite": ("id,label,f\na,x,1\nb,x,inf\n", "nodes.csv, line 3, column 'f': inf is not a finite float32"),
-    "too large": ("id,label,f\na,x,1e300\n", "nodes.csv, line 2, column 'f': 1e+300 is not a finite"),
     "null": (THREE | {"f": [1, 1, None]}, "nodes.parquet, row 3, column 'f': the value is missing"),
-    "nan": (THREE | {"f": [1, 1, NAN]}, "nodes.parquet, row 3, column 'f': the value is missing"),
     "text": (THREE | {"f": ["1", "2", "one"]}, "nodes.parquet, row 3, column 'f': 'one' is not a number"),
     "list with another": (TWO | {"x": [[1], [2]], "f": [1, 2]}, "column 'x': holds INTEGER[]; a list must be"),
     "ragged list": (
         {"id": [1, 2, 3, 4], "label": [1] * 4, "x": [[1, 2], [1, 2], [2], [1, 2]]},
         "nodes.parquet, row 3, column 'x': the list has 1 values, that of the first node 2",
     ),
-    "ragged words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 2 3\n", "line 4, column 'x': the list has 3 values"),
     "list of words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,1 z\n", "line 4, column 'x': 'z' is not a number"),
-    "null in list": (THREE | {"x": [[1, 2], [1, 2], [1, None]]}, "row 3, column 'x': the value is missing"),
     "null list": (THREE | {"x": [[1, 2], [1, 2], None]}, "row 3, column 'x': the list is empty"),
-    "empty words": ("id,label,x\na,x,1 2\nb,x,1 2\nc,x,\n", "line 4, column 'x': the list is empty"),
     "empty lists": (TWO | {"x": ("DOUBLE[]", [[], []])}, "the list has 0 values"),
     "no label at all": ("id,label,f\na,,1\nb,,2\n", "nodes.csv, column 'label': no node has a label"),
-    "only -1": (TWO | {"label": [-1, -1], "f": [1, 2]}, "column 'label': no node has a label"),
     "unknown part": (
         "id,label,split,f\na,x,train,1\nb,x,,1\nc,x,tset,1\n",
         "nodes.csv, line 4, column 'split': 'tset' is not one of train, val and test",
     ),
     "no rows": ("id,label,f\n", "nodes.csv: the table has no rows"),
-    "no Parquet rows": ({"id": ("BIGINT", []), "label": ("BIGINT", []), "f": ("BIGINT", [])}, "has no rows"),
     "empty file": ("", "nodes.csv: the file is empty"),
     "Latin-1": ("id,label,f\na,x,1\nb,x,1\na,é,1\n".encode("latin-1"), "nodes.csv, line 4: is not UTF-8"),
-    "Latin-1 header": ("id,label,é\na,x,1\n".encode("latin-1"), "nodes.csv, line 1: is not UTF-8"),
-    "Latin-1 feature": ("id,label,f\na,x,1\na,x,é\n".encode("latin-1"), "nodes.csv, line 3: is not UTF-8"),
-    "UTF-16": (NODES.encode("utf-16"), "nodes.csv, line 1: is not UTF-8"),
     "bad quotes": ('id,label,f\na,"x"y,1\n', "nodes.csv, line 2: a quote is not closed"),
     "mixed line ends": ("id,label,f\r\na,x,1\nb,x\r\nc,x,1\n", "nodes.csv, line 3"),
 }
@@ -389,12 +366,9 @@ BAD_EDGES = {
     "unknown source": ("u,v\na,b\nb,c\nz,b\n", "edges.csv, line 4, column 'u': 'z' is not the id of a node"),
     "unknown target": ("u,v\na,b\na,b\na,7\n", "edges.csv, line 4, column 'v': '7' is not the id of a node"),
     "empty end": ("u,v\na,b\na,b\na,\n", "edges.csv, line 4, column 'v': is empty"),
-    "null end": ({"u": ["a", "b", "c"], "v": ["b", "b", None]}, "edges.parquet, row 3, column 'v': is empty"),
     "no target": ("source,weight\na,1\n", "edges.csv: has no column 'target'; found: source, weight"),
     "two sources": ("source,src,target\na,a,b\n", "columns 'source' and 'src' both mean the source"),
-    "lists": ({"u": [["a"]], "v": ["a"]}, "edges.parquet, column 'u': holds VARCHAR[]"),
     "ragged": ("u,v\na,b\na,b\na,b,c\n", "edges.csv, line 4: 3 values where the header has 2"),
-    "open quote": ('u,v\n"a,b\na,b\n', "edges.csv, line 2: a quote is not closed"),
     "empty file": ("", "edges.csv: the file is empty"),
     "Latin-1": ("u,v\na,b\na,b\na,b\na,é\n".encode("latin-1"), "edges.csv, line 5: is not UTF-8"),
 }
@@ -409,15 +383,12 @@ def test_bad_edges_are_named(tmp_path, write_tables, read, edges, expected):
     ("edges", "expected"),
     [
         ({"u": [1, 2, 4], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '4' is not the id of a node"),
-        ({"u": [1, 2, 1], "v": [1, 2, -(2**63)]}, "row 3, column 'v': '-9223372036854775808' is"),
         ({"u": [1, 2, 1], "v": ("UBIGINT", [1, 2, 2**64 - 1])}, "row 3, column 'v': '1844674"),
         ({"u": [1, 2, None], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
         ({"u": [1.0, 2.0, NAN], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': is empty"),
-        ({"u": [1.0, 2.0, 1.5], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '1.5' is not the id"),
         ({"u": ["1", "2", "01"], "v": [1, 2, 5]}, "edges.parquet, row 3, column 'u': '01' is not the id"),
         ("u,v\n1,2\n2,1\n1,01\n", "edges.csv, line 4, column 'v': '01' is not the id of a node"),
         ("u,v\n1,2\n2,1\n1,1.0\n", "edges.csv, line 4, column 'v': '1.0' is not the id of a node"),
-        ("u,v\n1,2\n2,1\n1,\n", "edges.csv, line 4, column 'v': is empty"),
     ],
 )
 def test_bad_edges_between_numbered_nodes(tmp_path, write_tables, edges, expected):
@@ -425,25 +396,16 @@ def test_bad_edges_between_numbered_nodes(tmp_path, write_tables, edges, expecte
     assert expected in error_of(write_tables(tmp_path, nodes, edges))
 
 
-def test_parquet_text_that_is_not_utf8(tmp_path, write_tables):
-    nodes = {"id": ["ZZZZZZZZ"], "label": ["x"], "f": [1]}
-    path = write_tables(tmp_path, nodes, EDGES) / "nodes.parquet"
-    path.write_bytes(path.read_bytes().replace(b"Z" * 8, b"\xff" * 8))
-    assert "nodes.parquet: the Parquet file is cut short or damaged" in error_of(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
         ("nodes.csv", lambda content: content, "nodes.csv: is a Parquet file"),
         ("nodes.parquet", lambda content: NODES.encode(), "nodes.parquet: is not a Parquet file"),
-        ("nodes.parquet", lambda content: b"\0" * 99, "nodes.parquet: is not a Parquet file"),
         ("nodes.parquet", lambda content: b"", "nodes.parquet: is not a Parquet file"),
         ("nodes.parquet", lambda content: content[:-50], "nodes.parquet: the Parquet file is cut short"),
-        ("nodes.parquet", lambda content: content[:8], "nodes.parquet: the Parquet file is cut short"),
         ("nodes.parquet", lambda old: old[:-40] + b"\xff" * 20 + old[-20:], "the Parquet file is cut short or"),
     ],
-    ids=["Parquet as CSV", "CSV as Parquet", "zeros", "nothing", "cut", "start only", "footer"],
+    ids=["Parquet as CSV", "CSV as Parquet", "nothing", "cut", "footer"],
 )
 def test_files_that_are_not_what_they_are_called(tmp_path, write_tables, name, change, expected):
     path = write_tables(tmp_path, NODE_COLUMNS, EDGES) / "nodes.parquet"
@@ -487,16 +449,6 @@ def test_very_wide_and_very_long_lines(tmp_path, write_tables):
     assert graph.x.unique().tolist() == [np.float32(0.123456789)]
     long = f"id,label,f\na,b,{'word ' * 600_000}\nc,d,none\n"
     assert load_tables(write_tables(tmp_path / "long", long, "u,v\n")).column_kinds == {"f": "text"}
-
-
-def test_progress_adds_up_to_the_size_of_both_tables(tmp_path, write_tables):
-    totals, steps = [], []
-    source = write_tables(tmp_path / "data", NODES, EDGES)
-    with StoreWriter(tmp_path / "s", progress=lambda total: totals.append(total) or steps.append) as store:
-        load_tables(source, store)
-    assert totals == [sum(steps)] == [sum(path.stat().st_size for path in source.iterdir())]
-    assert min(steps) > 0
-    assert len(steps) > 2
 
 
 def test_tables_may_be_larger_than_memory(tmp_path, write_tables, monkeypatch):
@@ -574,22 +526,3 @@ def test_round_trip(write_tables, graph, kinds, is_list):
     assert loaded.y.tolist() == [names.index(label) if label else -1 for label in labels]
     assert loaded.x.tolist() == x
     assert loaded.index(ids).tolist() == list(range(len(ids)))
-
-
-@pytest.mark.parametrize("name", ["nodes.csv", "nodes.csv.gz", "nodes.parquet"])
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_no_damage_gets_past_as_another_exception(write_tables, name, data):
-    with tempfile.TemporaryDirectory() as folder:
-        write_tables(Path(folder), NODE_COLUMNS if name.endswith("parquet") else NODES, EDGES)
-        path = Path(folder) / name
-        if name.endswith("gz"):
-            path.write_bytes(gzip.compress((Path(folder) / "nodes.csv").read_bytes()))
-            (Path(folder) / "nodes.csv").unlink()
-        content = bytearray(path.read_bytes())
-        places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
-        for place, value in data.draw(st.lists(places, min_size=1, max_size=4)):
-            content[place] = value
-        path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
-        with suppress(DataError):
-            load_tables(Path(folder))
