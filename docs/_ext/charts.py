@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import hpn.report
-from hpn.report.figures import chart_spec, chart_svg
+from hpn.report.figures import WIDTH, chart_spec, chart_svg
 from hpn.report.theme import DARK, LIGHT
 from hpn.reproduction.content import read_contents
 from hpn.reproduction.pages import render_page
@@ -41,9 +42,19 @@ def visit_chart(self: HTML5Translator, node: chart) -> None:
 
 
 def depart_chart(self: HTML5Translator, node: chart) -> None:
-    """Write the specification and close the figure."""
-    spec = node["spec"].replace("<", "\\u003c")
-    self.body.append(f'</div><script type="application/json">{spec}</script></div>\n')
+    """Write the specification and close the figure.
+
+    The page shows title and subtitle as text, which wraps, and charts of normal width are as wide as the page allows.
+    """
+    spec = json.loads(node["spec"])
+    title = spec.pop("title", "")
+    title = title if isinstance(title, dict) else {"text": title}
+    if spec.get("width") == WIDTH:
+        spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    caption = f"<strong>{escape(title['text'])}</strong> <span>{escape(title.get('subtitle', ''))}</span>"
+    script = json.dumps(spec).replace("<", "\\u003c")
+    self.body.append(f'</div><template><p class="chart-title">{caption}</p></template>')
+    self.body.append(f'<script type="application/json">{script}</script></div>\n')
 
 
 class Chart(SphinxDirective):

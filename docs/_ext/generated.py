@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
+SHORT_NAME = re.compile(r"(?<=^\| )(?=.{1,18} \|)[\w·()-]+( [\w·()-]+)+(?= \|)", re.MULTILINE)
 PART = re.compile(r"^```\{generated\} (\w+)(.*)\n```$", re.MULTILINE)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> str:
+    """A Markdown table; the columns of numbers are aligned to the right."""
+    rule = ["--:" if head in numbers else "---" for head in heads]
+    lines = [heads, rule, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -81,8 +83,10 @@ def describe_command(name: str, command: Any, context: Any) -> Iterator[str]:
         metavar = "" if getattr(param, "is_flag", False) else param.metavar or param.name.upper()
         label = metavar if is_argument(param) else " ".join([", ".join(param.opts), metavar]).strip()
         default = "required" if param.required else default_text(param)
-        several = " May be given several times." if getattr(param, "multiple", False) else ""
-        kinds[param.param_type_name].append([f"`{label}`", default, markdown(param.help or "") + several])
+        about = markdown(param.help or "")
+        if getattr(param, "multiple", False) and "several times" not in about:
+            about += " May be given several times."
+        kinds[param.param_type_name].append([f"`{label}`", default, about])
     for kind, rows in kinds.items():
         if rows:
             yield table([kind, "default", "meaning"], rows)
@@ -221,7 +225,7 @@ def datasets() -> str:
          info.about]
         for info in CATALOG.values()
     ]  # fmt: skip
-    return table(heads, [["–" if cell == "None" else cell for cell in row] for row in rows])
+    return table(heads, [["–" if cell == "None" else cell for cell in row] for row in rows], heads[1:5])
 
 
 # --- The folders --------------------------------------------------------------------------------------------------
@@ -379,8 +383,9 @@ PARTS: dict[str, Callable[..., str]] = {
 
 
 def fill_in(_app: Sphinx, _page: str, source: list[str]) -> None:
-    """Replace the fences of a page by what they ask for."""
+    """Replace the fences of a page by what they ask for, and keep short cells that name a row on one line."""
     source[0] = PART.sub(lambda found: PARTS[found[1]](*found[2].split()), source[0])
+    source[0] = SHORT_NAME.sub(lambda found: found[0].replace(" ", "\u00a0"), source[0])
 
 
 def always_anew(app: Sphinx, env: BuildEnvironment, *_changes: set[str]) -> list[str]:

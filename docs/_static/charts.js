@@ -10,8 +10,12 @@ function chartTheme() {
 
 async function drawChart(box) {
   const spec = JSON.parse(box.querySelector("script").textContent);
+  const view = box.querySelector(".chart-view");
+  if (spec.columns && view.clientWidth < 480) spec.columns = 1;
   drawn.get(box)?.finalize();
   const target = document.createElement("div");
+  target.className = "chart-drawing"; // out of sight until it replaces the picture
+  view.append(target);
   const shown = await vegaEmbed(target, spec, {
     ast: true,
     renderer: "svg",
@@ -23,7 +27,8 @@ async function drawChart(box) {
     i18n: { SVG_ACTION: "Save as SVG", PNG_ACTION: "Save as PNG", CLICK_TO_VIEW_ACTIONS: "Save this chart" },
   });
   drawn.set(box, shown);
-  box.querySelector(".chart-view").replaceChildren(target);
+  target.classList.remove("chart-drawing");
+  view.replaceChildren(box.querySelector("template").content.cloneNode(true), target);
 }
 
 const nearWindow = new IntersectionObserver((entries) => {

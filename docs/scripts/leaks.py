@@ -17,6 +17,8 @@ from typing import Any
 import altair as alt
 from pictures import write
 
+from hpn.report.figures import WIDTH
+
 ORDER = ("digits", "cora", "citeseer", "dblp", "amazon-photo", "blogcatalog")
 NAMES = {"grouped within": "grouped, within", "global within": "global, within", "global seen": "global, seen"}
 
@@ -30,12 +32,12 @@ def main() -> None:
     graphs = [name for name in ORDER if any(graph_of(leaks) == name for leaks in found)]
     cells = {(leaks["method"], graph_of(leaks)): leaks["rows"] for leaks in found}
     for method in methods:
-        print(f"\n| `{method}` | {' | '.join(NAMES.values())} | difference |\n|---|---|---|---|---|")
+        print(f"\n| `{method}` | {' | '.join(NAMES.values())} | difference |\n|---|--:|--:|--:|--:|")
         for name in graphs:
             values = [row["am"] for row in cells[method, name]]
             texts = [f"{value['mean']:.1f} ± {value['std']:.1f}" for value in values]
             print(f"| {name} | {' | '.join(texts)} | {values[0]['mean'] - values[-1]['mean']:.1f} |")
-    print(f"\n| task found by a plain mean | {' | '.join(NAMES.values())} |\n|---|---|---|---|")
+    print(f"\n| task found by a plain mean | {' | '.join(NAMES.values())} |\n|---|--:|--:|--:|")
     for name in graphs:
         shares = [f"{row['task_found']['mean']:.1f}" for row in cells[methods[0], name]]
         print(f"| {name} | {' | '.join(shares)} |")
@@ -57,13 +59,14 @@ def draw(found: list[dict[str, Any]]) -> alt.TopLevelMixin:
         x=alt.X("AM:Q", title="AM, percent", scale=alt.Scale(zero=False)),
     )
     domain = alt.Scale(domain=list(NAMES.values()))
-    color = alt.Color("evaluation:N", scale=domain, title="evaluate, edges")
-    shape = alt.Shape("evaluation:N", scale=domain, title="evaluate, edges")
+    key = alt.Legend(orient="bottom", columns=2, title="evaluate, edges")
+    color = alt.Color("evaluation:N", scale=domain, legend=key)
+    shape = alt.Shape("evaluation:N", scale=domain, legend=key)
     lines = base.mark_line(color="#888888").encode(detail="graph:N")
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
         color=color, shape=shape, tooltip=["graph:N", "evaluation:N", "AM:Q"]
     )
-    return (lines + points).properties(width=520, height=220, title="One method, three evaluations without a task")
+    return (lines + points).properties(width=WIDTH, height=220, title="One method, three evaluations without a task")
 
 
 def graph_of(leaks: dict[str, Any]) -> str:

@@ -31,10 +31,13 @@ def test_the_site_builds(tmp_path: Path) -> None:
         return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page, errors = browser.new_page(), []
+        page, errors = browser.new_page(viewport={"width": 390, "height": 800}), []  # a phone
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((tmp_path / "html" / "reproduction" / "dynamics.html").as_uri())
-        page.wait_for_selector("div.chart svg.marks")
+        drawing = page.wait_for_selector("p.chart-title + div svg.marks")
+        box = drawing and drawing.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= 390
         browser.close()
     assert errors == []
 

@@ -1,4 +1,4 @@
-"""``hpn check``: whether a learner keeps the contract."""
+"""``hpn check``: whether a learner follows the contract."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check(
     set_: Settings = None,
     output: OutputOptions,
 ) -> None:
-    """Check that a learner keeps the contract: one verdict per check.
+    """Check that a learner follows the contract, with one verdict per check.
 
     The current folder is searched for MODULE as well. Few epochs make it quick: --set epochs=4. The exit code
     is 1 if a check fails.

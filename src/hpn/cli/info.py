@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpn.cli.app import app
-from hpn.cli.options import DataRoot, Dataset, DataSettings, OutputOptions, read_settings, with_options
+from hpn.cli.options import (
+    ClassesPerTask,
+    DataRoot,
+    Dataset,
+    DataSettings,
+    OutputOptions,
+    Tasks,
+    read_settings,
+    with_options,
+)
 from hpn.cli.session import Session, TextColumns, count, describe_sizes
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpn.learners import Learner
 
-datasets_app = typer.Typer(help="Data sets: which are available, which are on disk.")
+datasets_app = typer.Typer(help="List the data sets, and which of them are on disk.")
 app.add_typer(datasets_app, name="datasets")
 
 
@@ -27,7 +36,7 @@ def import_(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The folder to create.")],
     *,
     features: Annotated[
-        str, typer.Option(metavar="TYPE", help="float32 or float16: how to keep dense features.")
+        str, typer.Option(metavar="TYPE", help="Type of dense features: float32 or float16.")
     ] = "float32",
     text: TextColumns = None,
     set_: DataSettings = None,
@@ -69,7 +78,7 @@ def recipes(output: OutputOptions) -> None:
 @with_options
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of runs, comparisons or tuning; with --graph, of one model.")
+        list[Path], typer.Argument(help="Folders of runs, comparisons or searches; with --graph, one model.")
     ],
     *,
     graph: Annotated[
@@ -181,11 +190,11 @@ def datasets_list(context: typer.Context, *, data_root: DataRoot = None, output:
 @datasets_app.command("info")
 @with_options
 def datasets_info(
-    name: Annotated[str, typer.Argument(help="A name, or a path.")],
+    name: Annotated[str, typer.Argument(help="A name of `hpn datasets`, or a path.")],
     *,
-    tasks: Annotated[str | None, typer.Option(metavar="TASKS")] = None,
-    classes_per_task: Annotated[int | None, typer.Option(metavar="N")] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Draws a seeded split.")] = 0,
+    tasks: Tasks = None,
+    classes_per_task: ClassesPerTask = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the split.")] = 0,
     set_: DataSettings = None,
     data_root: DataRoot = None,
     output: OutputOptions,

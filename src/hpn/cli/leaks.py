@@ -1,4 +1,4 @@
-"""``hpn leaks``: what an evaluation gives away."""
+"""``hpn leaks``: what an evaluation reveals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def leaks(
     places: Places,
     output: WatchedOutput,
 ) -> None:
-    """Evaluate a learner in three ways without a task, and show what each of them gives away.
+    """Evaluate a learner in three ways without a task, and show what each of them reveals.
 
     Runs are kept and shared with hpn run and hpn compare. The same command again resumes an interrupted one.
     """
@@ -75,7 +75,7 @@ def _print_leaks(leaks: Leaks) -> None:
 
     method = " ".join(filter(None, (leaks.method, leaks.backbone)))
     console = open_console(f"{method} on {leaks.dataset}", f"no task is given; {plural(len(leaks.seeds), 'seed')}")
-    heads = ("evaluate", "edges", "AM, %", "task found by a plain mean, %", "what it gives away")
+    heads = ("evaluate", "edges", "AM, %", "task found by a plain mean, %", "what it reveals")
     table = make_table(*heads, text=(heads[0], heads[1], heads[-1]))
     for row in leaks.rows:
         values = ["–" if value is None else spread(value) for value in (row.am, row.task_found)]

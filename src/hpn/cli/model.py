@@ -46,12 +46,14 @@ def fit(
     out: Annotated[Path, Option(metavar="MODEL", help="The folder to write.")],
     text: TextColumns = None,
     width: Annotated[
-        int | None, Option(metavar="N", help="Random features, 500 to 2000 by size; more are slower and more accurate.")
+        int | None, Option(metavar="N", help="Random features; by default 500 to 2,000 by size of the graph.")
     ] = None,
-    strength: Annotated[float, Option(metavar="X", help="Regularisation: more trusts single labels less.")] = 0.1,
-    balance: Annotated[float, Option(metavar="X", help="0: nodes count the same; 1: classes do.")] = 0.75,
-    threshold: Annotated[float, Option(metavar="T", help="Distance within which prototypes match.")] = 0.003,
-    seed: Annotated[int, Option(metavar="S", min=0, help="Draws random features and the held-out nodes.")] = 0,
+    strength: Annotated[float, Option(metavar="X", help="Strength of the regularisation.")] = 0.1,
+    balance: Annotated[float, Option(metavar="X", help="0 gives all nodes the same weight, 1 all classes.")] = 0.75,
+    threshold: Annotated[
+        float, Option(metavar="T", help="Distance within which evidence matches a prototype.")
+    ] = 0.003,
+    seed: Annotated[int, Option(metavar="S", min=0, help="Seed of the random features and of the held-out nodes.")] = 0,
     force: Annotated[bool, Option("--force", help="Replace an existing model.")] = False,
     session: Session,
 ) -> None:
@@ -101,9 +103,7 @@ def update(
     model: ModelPath,
     graph: GraphPath,
     *,
-    refresh: Annotated[
-        bool, Option("--refresh", help="Learn the whole graph again: equals a new fit, bit for bit.")
-    ] = False,
+    refresh: Annotated[bool, Option("--refresh", help="Learn all nodes again; equals a new fit, bit for bit.")] = False,
     session: Session,
 ) -> None:
     """Learn the labels of a graph that are new or have changed since."""
@@ -130,13 +130,15 @@ def forget(
     model: ModelPath,
     graph: GraphPath,
     *,
-    nodes: Annotated[Path | None, Option(metavar="FILE", help="A table with a column id.")] = None,
-    class_: Annotated[str | None, Option("--class", metavar="NAME", help="A class, with its nodes.")] = None,
+    nodes: Annotated[Path | None, Option(metavar="FILE", help="Nodes to forget: a table with a column id.")] = None,
+    class_: Annotated[
+        str | None, Option("--class", metavar="NAME", help="Class to forget, with all its nodes.")
+    ] = None,
     session: Session,
 ) -> None:
     """Forget nodes or a class exactly, as if they had never been learned.
 
-    Where the graph is not the one they were learned in, everything else is encoded again in the graph given.
+    If the graph has changed since they were learned, all other nodes are encoded again.
     """
     if (nodes is None) == (class_ is None):
         raise ConfigError("give either --nodes FILE or --class NAME")

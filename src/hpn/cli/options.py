@@ -21,19 +21,25 @@ if TYPE_CHECKING:
     from hpn.experiment.watch import Watcher
 
 Dataset = Annotated[str, Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
-Method = Annotated[str, Option(metavar="NAME", help="Learner; `hpn methods` lists them; MODULE:CLASS is your own.")]
+Method = Annotated[str, Option(metavar="NAME", help="A name of `hpn methods`, or MODULE:CLASS for your own.")]
 Backbone = Annotated[str | None, Option(metavar="NAME", help="gcn, gat or gin.")]
-Edges = Annotated[str | None, Option(metavar="WHICH", help="within (a task) or seen (all so far).")]
-Tasks = Annotated[str | None, Option(help='"0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")]
-ClassesPerTask = Annotated[int | None, Option(metavar="N", help="Default 2.")]
+Edges = Annotated[str | None, Option(metavar="WHICH", help="Edges in view: within (a task) or seen (all so far).")]
+Tasks = Annotated[
+    str | None, Option(help='Classes of each task: "0,1;2,3", paper, size, shuffle or shuffle:SEED.', metavar="TASKS")
+]
+ClassesPerTask = Annotated[int | None, Option(metavar="N", help="Classes per task; default 2.")]
 Seed = Annotated[list[int] | None, Option(metavar="S", help="Run this seed.")]
-Settings = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A hyper-parameter, or data.OPTION.")]
-DataSettings = Annotated[list[str] | None, Option("--set", metavar="data.KEY=VALUE")]
+Settings = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a hyper-parameter, or data.OPTION.")
+]
+DataSettings = Annotated[
+    list[str] | None, Option("--set", metavar="data.KEY=VALUE", help="Set an option of the data set.")
+]
 DataRoot = Annotated[
     Path | None, Option(help="Folder with the data; default HPN_DATA, else the cache folder.", metavar="DIR")
 ]
 EvaluateAhead = Annotated[bool, Option("--evaluate-ahead", help="Also evaluate on all steps still to come.")]
-Runs = Annotated[Path, Option(metavar="DIR", help="Run folders: the cache.")]
+Runs = Annotated[Path, Option(metavar="DIR", help="Folder of the run folders.")]
 Track = Annotated[
     str | None, Option(metavar="NAME", help="Also send metrics per step and run to tensorboard or mlflow.")
 ]
@@ -44,9 +50,11 @@ Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 class ProtocolOptions:
     """The protocol: what is learned, and how it is evaluated."""
 
-    scenario: Annotated[str | None, Option(metavar="NAME", help="task or class.")] = None
+    scenario: Annotated[str | None, Option(metavar="NAME", help="task: a task is given; class: no task is given.")] = (
+        None
+    )
     edges: Edges = None
-    evaluate: Annotated[str | None, Option(metavar="HOW", help="oracle, global or grouped.")] = None
+    evaluate: Annotated[str | None, Option(metavar="HOW", help="oracle (the task is given), global or grouped.")] = None
     stream: Annotated[str, Option(metavar="KIND", help="tasks, or time for graphs with node times.")] = "tasks"
     tasks: Tasks = None
     classes_per_task: ClassesPerTask = None
@@ -75,9 +83,9 @@ class Place:
     device: Annotated[
         str, Option(metavar="DEVICE", help="cpu, cuda, cuda:N, mps, or auto: an accelerator if there is one.")
     ] = "auto"
-    ray: Annotated[str | None, Option(metavar="ADDRESS", help="Run on this Ray cluster, or local for a new one.")] = (
-        None
-    )
+    ray: Annotated[
+        str | None, Option(metavar="ADDRESS", help="Address of a Ray cluster to run on; local starts one.")
+    ] = None
     data_root: DataRoot = None
 
 
@@ -85,7 +93,7 @@ class Place:
 class Places(Place):
     """Where many runs are computed."""
 
-    workers: Annotated[int | None, Option(metavar="N", help="Processes; default all cores.")] = None
+    workers: Annotated[int | None, Option(metavar="N", help="Number of processes; default one per core.")] = None
 
     def choose(self) -> dict[str, Any]:
         """The choices as arguments; by default one worker per core."""

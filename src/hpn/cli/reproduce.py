@@ -30,11 +30,11 @@ class ManyDatasets(typer.core.TyperCommand):
 @app.command(cls=ManyDatasets)
 @with_options
 def reproduce(
-    names: Annotated[list[str], Argument(metavar="NAME", help="Names of experiments, all, or list.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Names of experiments, or all; list shows them.")],
     *,
     datasets: Annotated[
         list[str] | None,
-        Option(metavar="NAMES", help="Names or paths; default: the experiment's own that are on disk."),
+        Option(metavar="NAMES", help="Names or paths; default: those of the experiment that are on disk."),
     ] = None,
     only: Annotated[
         str | None, Option(metavar="WORD", help="Run only the rows of this method or preset; other rows stay.")
@@ -42,7 +42,7 @@ def reproduce(
     seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
     seed: Seed = None,
     runs: Runs = Path("runs"),
-    out: Annotated[Path, Option(metavar="DIR", help="Folder of the pages.")] = Path("reproduction"),
+    out: Annotated[Path, Option(metavar="DIR", help="Folder for the pages.")] = Path("reproduction"),
     fresh: Fresh = False,
     places: Places,
     output: WatchedOutput,

@@ -25,9 +25,9 @@ def run(
     seeds: options.Seeds,
     set_: options.Settings = None,
     recipe: Annotated[
-        Path | None, Option(metavar="FILE", help="Settings from this recipe, or packaged recipe.")
+        Path | None, Option(metavar="FILE", help="Use the settings of this recipe file or packaged recipe.")
     ] = None,
-    no_recipe: Annotated[bool, Option("--no-recipe", help="The learner's defaults, not the packaged recipe.")] = False,
+    no_recipe: Annotated[bool, Option("--no-recipe", help="Use the defaults, not the packaged recipe.")] = False,
     evaluate_ahead: options.EvaluateAhead = False,
     reference: Annotated[
         Path | None, Option(metavar="DIR", help="A finished run, such as joint training, for intransigence.")
@@ -35,7 +35,7 @@ def run(
     views: Annotated[
         bool, Option("--views", help="Also draw the test nodes after each step (t-SNE); for hpn.")
     ] = False,
-    out: Annotated[Path | None, Option(metavar="DIR", help="Run folder.")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="The run folder.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier run in the folder.")] = False,
     track: options.Track = None,
     protocol: options.ProtocolOptions,
@@ -82,16 +82,18 @@ def compare(
     dataset: options.Dataset,
     *,
     methods: Annotated[
-        list[str] | None,
-        Option(metavar="NAMES", help="all, or names and name:backbone, such as hpn,ewc:gat; MODULE:CLASS."),
+        list[str] | None, Option(metavar="NAMES", help="all, or a list such as hpn,ewc:gat,MODULE:CLASS.")
     ] = None,
-    backbones: Annotated[str, Option(metavar="NAMES", help="For methods that have one.")] = "gcn,gat,gin",
+    backbones: Annotated[str, Option(metavar="NAMES", help="Backbones of the methods that have one.")] = "gcn,gat,gin",
     seeds: options.Seeds,
-    set_: Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="METHOD.KEY or data.OPTION.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="Set a hyper-parameter (METHOD.KEY) or data.OPTION."),
+    ] = None,
     evaluate_ahead: options.EvaluateAhead = False,
-    no_recipe: Annotated[bool, Option("--no-recipe", help="The learners' defaults.")] = False,
+    no_recipe: Annotated[bool, Option("--no-recipe", help="Use the defaults, not the packaged recipes.")] = False,
     runs: options.Runs = Path("runs"),
-    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the tables.")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder for the tables.")] = None,
     fresh: options.Fresh = False,
     track: options.Track = None,
     protocol: options.ProtocolOptions,
@@ -100,7 +102,7 @@ def compare(
 ) -> None:
     """Run many methods on a data set, and show them in one table with the paper's numbers.
 
-    options.Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
+    Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
     interrupted one.
     """
     from hpn.display.runs import print_comparison
@@ -138,14 +140,15 @@ def tune(
     *,
     method: options.Method = "hpn",
     backbone: options.Backbone = None,
-    trials: Annotated[int, Option(metavar="N", help="Settings to try.")] = 30,
-    seeds: Annotated[int, Option(metavar="N", help="Seeds that a trial is averaged over.")] = 3,
-    final_seeds: Annotated[int, Option(metavar="N", help="Seeds of the final test.")] = 5,
+    trials: Annotated[int, Option(metavar="N", help="Number of settings to try.")] = 30,
+    seeds: Annotated[int, Option(metavar="N", help="Number of seeds per trial.")] = 3,
+    final_seeds: Annotated[int, Option(metavar="N", help="Number of seeds for the final test.")] = 5,
     set_: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Fixed, not searched; or data.OPTION.")
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="Fix a hyper-parameter instead of searching it, or set data.OPTION."),
     ] = None,
-    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search.")] = None,
-    recipe_out: Annotated[Path | None, Option(metavar="FILE", help="A copy of the recipe.")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder for the search.")] = None,
+    recipe_out: Annotated[Path | None, Option(metavar="FILE", help="Also write the recipe to this file.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Replace an earlier search.")] = False,
     track: options.Track = None,
     protocol: options.ProtocolOptions,

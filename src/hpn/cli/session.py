@@ -24,7 +24,7 @@ GraphPath = Annotated[
 ]
 ModelPath = Annotated[Path, Argument(metavar="MODEL", help="The folder of a model.")]
 TextColumns = Annotated[
-    list[str] | None, Option(metavar="COLUMN", help="A column of text; may be given several times.")
+    list[str] | None, Option(metavar="COLUMN", help="Read this column as text; may be given several times.")
 ]
 
 

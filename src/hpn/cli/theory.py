@@ -17,8 +17,10 @@ app.add_typer(theory_app, name="theory")
 PLOTTED = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Distances of the figure, which include those of the paper."""
 
-Extractors = Annotated[int, Option(metavar="L", help="Node, and structure, extractors: l_a = l_r.")]
-Features = Annotated[int, Option(metavar="F", help="Features of a node, to count extractors too.")]
+Extractors = Annotated[
+    int, Option(metavar="L", help="Number of node extractors, and of structure extractors (l_a = l_r).")
+]
+Features = Annotated[int, Option(metavar="F", help="Number of features, to count the extractors too.")]
 
 
 @theory_app.command()
@@ -26,10 +28,10 @@ Features = Annotated[int, Option(metavar="F", help="Features of a node, to count
 def bound(
     *,
     dim: Annotated[int, Option(metavar="D", help="Dimension of the prototypes.")],
-    threshold: Annotated[float, Option(metavar="T", help="Cosine distance, of all levels unless given separately.")],
+    threshold: Annotated[float, Option(metavar="T", help="Cosine distance; of all levels unless they have their own.")],
     extractors: Extractors = 22,
-    threshold_node: Annotated[float | None, Option(metavar="T", help="Of the node level.")] = None,
-    threshold_class: Annotated[float | None, Option(metavar="T", help="Of the class level.")] = None,
+    threshold_node: Annotated[float | None, Option(metavar="T", help="Cosine distance of the node level.")] = None,
+    threshold_class: Annotated[float | None, Option(metavar="T", help="Cosine distance of the class level.")] = None,
     features: Features = 0,
     output: options.OutputOptions,
 ) -> None:
@@ -54,7 +56,7 @@ def bound(
 @options.with_options
 def choose(
     *,
-    budget: Annotated[str, Option(metavar="BYTES", help="Such as 1MB, 500kB or 64KiB.")],
+    budget: Annotated[str, Option(metavar="BYTES", help="The budget, such as 1MB, 500kB or 64KiB.")],
     dim: Annotated[
         list[int] | None, Option(metavar="D", help="A dimension to consider; may be given several times.")
     ] = None,
@@ -134,7 +136,7 @@ def retention(
 def plot(
     out: Annotated[Path, Option(metavar="FILE", help="The SVG file.")] = Path("bounds.svg"),
     dim: Annotated[list[int] | None, Option(metavar="D", help="A dimension; may be given several times.")] = None,
-    quiet: Annotated[bool, Option("--quiet", help="No progress.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Draw the bound over the distance, one line per dimension."""
     from hpn.errors import ConfigError

@@ -1,4 +1,4 @@
-"""What an evaluation gives away: one learner, evaluated in three ways that papers call class-incremental.
+"""What an evaluation reveals: one learner, evaluated in three ways that papers call class-incremental.
 
 In none of them is the task given, but in two of them something else reveals it. How much is measured without any
 learning: nodes that are known to belong together are assigned to the task whose training nodes have the nearest mean
@@ -33,7 +33,7 @@ SETTINGS: Mapping[tuple[Evaluate, Edges], str] = {
     ("global", "within"): "Nodes arrive alone, but no edge leaves a task: neighbours reveal the task of a node.",
     ("global", "seen"): "Nodes arrive alone, among all nodes and edges so far: what a model in use sees.",
 }
-"""The evaluations, and what each gives away; the last one gives away nothing."""
+"""The evaluations, and what each reveals; the last one reveals nothing."""
 
 
 class LeakRow(Part):
@@ -86,7 +86,7 @@ def find_leaks(
     watcher: Watcher | None = None,
     **choices: Any,
 ) -> Leaks:
-    """Evaluate a learner in three ways that give away more or less of the task.
+    """Evaluate a learner in three ways that reveal more or less of the task.
 
     Runs are those of :func:`hpn.run` and :func:`hpn.compare`: what was run before is not run again.
 

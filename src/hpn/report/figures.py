@@ -694,15 +694,11 @@ def _step_axis(title: str) -> alt.X:
 
 
 def _value_axis(rows: Sequence[Row], title: str) -> alt.Y:
-    """An axis of percentages or points that fits the values, but covers at least 4 points."""
-    low = min((row.get("low", 0.0) for row in rows), default=0.0)
+    """An axis of percentages or points that fits the values, but covers at least 4 points where there is room."""
+    lowest = min((row.get("low", 0.0) for row in rows), default=0.0)
     high = max((row.get("high", _FULL) for row in rows), default=_FULL)
-    low = min(low, high - 4)
-    return alt.Y(
-        "mean:Q",
-        title=title,
-        scale=alt.Scale(domain=[max(0.0, low) if high > 0 and low > -4 else low, high], nice=True),
-    )
+    low = max(high - 4, 0.0) if lowest >= 0 else high - 4
+    return alt.Y("mean:Q", title=title, scale=alt.Scale(domain=[min(lowest, low), high], nice=True))
 
 
 def _count_axis(values: Sequence[float], title: str, *, is_log: bool | None = None) -> alt.Y:

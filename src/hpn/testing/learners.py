@@ -131,7 +131,7 @@ def learner_checks(learner: type[Learner] | str, /, **params: Any) -> list[Check
 def check_learner(
     learner: type[Learner] | str, /, *, raise_on_failure: bool = False, **params: Any
 ) -> dict[str, Verdict]:
-    """Check that a learner keeps the contract of :class:`hpn.Learner`; one verdict per check, by name.
+    """Check that a learner follows the contract of :class:`hpn.Learner`; one verdict per check, by name.
 
     Args:
         learner: The class, or what ``--method`` takes.

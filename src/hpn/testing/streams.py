@@ -58,7 +58,7 @@ def stream_checks(stream: type[Stream], graph: Graph, /, **options: Any) -> list
 def check_stream(
     stream: type[Stream], graph: Graph, /, *, raise_on_failure: bool = False, **options: Any
 ) -> dict[str, Verdict]:
-    """Check that a kind of stream keeps the contract of :class:`hpn.streams.Stream`; verdicts by check.
+    """Check that a kind of stream follows the contract of :class:`hpn.streams.Stream`; verdicts by check.
 
     Args:
         stream: The class of the stream.
