@@ -100,7 +100,7 @@ def added_up_in(sizes: tuple[int, int]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpn.learners.hpn.memory.SMALL_FIT", sizes[0])
         patch.setattr("hpn.learners.hpn.memory.MOST_PENDING", sizes[1])
-        patch.setattr("hpn.learners.hpn.partitions.ROWS", sizes[1])
+        patch.setattr("hpn.learners.hpn.statistics.ROWS", sizes[1])
         yield
 
 

@@ -118,7 +118,7 @@ class ClassifierCore(NamedArguments):
         network = getattr(self, "network_", None)
         if network is not None and settings.width is None:  # that of the first fit
             settings = replace(settings, width=network.settings.width)
-        if network is not None and (network.settings, network.memory.seed) != (settings, seed):
+        if network is not None and (network.settings, network.memory.layer.seed) != (settings, seed):
             raise ConfigError("a parameter was changed after the first fit; call fit to start over")
         view = self._read_graph(data)
         settings = settings.fit_to(view.num_nodes)
@@ -239,7 +239,7 @@ class ClassifierCore(NamedArguments):
         mine, theirs = self._fitted(), other._fitted()
         if mine is theirs:
             raise ConfigError("merge needs another classifier, not this one")
-        if (mine.settings, mine.memory.seed) != (theirs.settings, theirs.memory.seed):
+        if (mine.settings, mine.memory.layer.seed) != (theirs.settings, theirs.memory.layer.seed):
             raise ConfigError(
                 "merge needs two classifiers with the same parameters; if the widths were "
                 "chosen by the sizes of the graphs, give both the same width"
@@ -473,7 +473,7 @@ class ClassifierCore(NamedArguments):
                 "strength": settings.strength,
                 "balance": settings.balance,
                 "threshold": settings.threshold_atomic,
-                "random_state": network.memory.seed,
+                "random_state": network.memory.layer.seed,
             },
         }
 
@@ -547,7 +547,7 @@ class ClassifierCore(NamedArguments):
         seed: Any = self.random_state
         if seed is None:  # drawn by the first fit
             is_fitted = hasattr(self, "network_")
-            seed = self.network_.memory.seed if is_fitted else int(np.random.default_rng().integers(2**31))
+            seed = self.network_.memory.layer.seed if is_fitted else int(np.random.default_rng().integers(2**31))
         try:
             checked = resolve_params(HPN, {**given, "seed": seed}, owner="model")
         except ConfigError as error:

@@ -10,19 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpn.learners.hpn import evidence as module
-from hpn.learners.hpn.evidence import (
-    BANKS,
-    LAYER_HOPS,
-    MEAN_HOPS,
-    PRIOR,
-    SHRINKAGE,
-    STEEPNESS,
-    Extractors,
-    Layer,
-    Plane,
-    fit_weights,
-)
-from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
+from hpn.learners.hpn.evidence import BANKS, PRIOR, SHRINKAGE, STEEPNESS, Extractors, Plane, fit_weights
+from hpn.learners.hpn.partitions import Layer
+from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS, ClassMeans, LeastSquares
 from hpn.nn.encoder import see
 from hpn.streams import GraphView
 from hpn.theory import max_code_size

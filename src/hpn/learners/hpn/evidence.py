@@ -22,18 +22,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from hpn.learners.hpn.statistics import ClassMeans, LeastSquares
+from hpn.learners.hpn.partitions import Layer
+from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS, ClassMeans, LeastSquares
 from hpn.nn.encoder import ROWS, Slots, see
 from hpn.nn.fold import cut, one_blas_thread, run_threads
 from hpn.streams import GraphView
 
-LAYER_HOPS = (0, 2, 3)
-MEAN_HOPS = (0, 1, 2)
 NEARBY_HOPS = 2
 BANKS = (
     "its own features",
@@ -100,13 +99,6 @@ Weights = tuple[np.ndarray, np.ndarray]
 """Scales and weights of the banks."""
 
 
-class Layer(NamedTuple):
-    """The random layer: the number of random features, and the seed that draws them."""
-
-    width: int
-    seed: int
-
-
 @dataclass(eq=False)
 class Extractors:
     """Solved extractors of all banks, and the weights of the banks."""
@@ -142,9 +134,9 @@ class Extractors:
     def _look(self, slots: Slots, nodes: np.ndarray) -> np.ndarray:
         """Evidence of all banks but the last for some of the nodes."""
         hidden = slots.layers(LAYER_HOPS, nodes, *self.layer)
-        found = [layer(part) for layer, part in zip(self.layers, hidden, strict=True)]
+        found = [layer.evidence(part) for layer, part in zip(self.layers, hidden, strict=True)]
         for hop, means in zip(MEAN_HOPS, self.means, strict=True):
-            found.append(means(slots.products(hop, means.vectors, nodes)))
+            found.append(means.evidence(slots.products(hop, means.vectors, nodes)))
         return np.stack(found)
 
     def _find_nearby(self, view: GraphView, nodes: np.ndarray, is_few: bool) -> np.ndarray:
@@ -172,7 +164,7 @@ class Extractors:
 
         def look(some: np.ndarray) -> np.ndarray:
             (hidden,) = slots.layers(LAYER_HOPS[-1:], some, *self.layer)
-            return self.layers[-1](hidden).astype(np.float32)
+            return self.layers[-1].evidence(hidden).astype(np.float32)
 
         return np.concatenate(run_threads(look, [nodes[part] for part in cut(len(nodes), ROWS)]))
 
@@ -193,22 +185,19 @@ class Extractors:
     def restrict(self, classes: list[int]) -> Extractors:
         """The same extractors for some of the classes."""
         at = [self.classes.index(label) for label in classes]
-        layers = [LeastSquares(np.ascontiguousarray(part.weight[:, at]), part.bias[at]) for part in self.layers]
-        means = [ClassMeans(part.center, part.directions[at]) for part in self.means]
+        layers = [LeastSquares(np.ascontiguousarray(weight[:, at]), bias[at]) for weight, bias in self.layers]
+        means = [part._replace(directions=part.directions[at]) for part in self.means]
         return Extractors(list(classes), layers, means, self.layer, self.scales, self.weights)
 
     def state(self) -> dict[str, Any]:
         """As tensors."""
         arrays = {"scales": self.scales, "weights": self.weights}
-        for at, layer in enumerate(self.layers):
-            arrays |= {f"layer{at}": layer.weight, f"bias{at}": layer.bias}
-        for at, means in enumerate(self.means):
-            arrays |= {f"center{at}": means.center, f"means{at}": means.directions}
-        return {
-            "classes": self.classes,
-            **self.layer._asdict(),
-            **{key: torch.from_numpy(value.copy()) for key, value in arrays.items()},
-        }
+        for at, (weight, bias) in enumerate(self.layers):
+            arrays |= {f"layer{at}": weight, f"bias{at}": bias}
+        for at, (center, directions) in enumerate(self.means):
+            arrays |= {f"center{at}": center, f"means{at}": directions}
+        tensors = {key: torch.from_numpy(value.copy()) for key, value in arrays.items()}
+        return {"classes": self.classes, **self.layer._asdict(), **tensors}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Extractors:

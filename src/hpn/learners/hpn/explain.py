@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpn.learners.hpn.evidence import FEW, LAYER_HOPS, MEAN_HOPS, Extractors
+from hpn.learners.hpn.evidence import FEW, Extractors
 from hpn.learners.hpn.solved import LOCK, Evidence, Name, SolvedNetwork
+from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS
 from hpn.nn.encoder import ROWS, STEPS, recent_signs, see, slot_bits, to_dense
 from hpn.nn.fold import cut
 from hpn.streams import GraphView

@@ -11,18 +11,21 @@ arrival and can be added and subtracted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
-from hpn.learners.hpn.evidence import LAYER_HOPS, Extractors, Layer, Weights
-from hpn.learners.hpn.partitions import Labelled, encode, new_sums, sum_nodes
+from hpn.learners.hpn.evidence import Extractors, Weights
+from hpn.learners.hpn.partitions import Labelled, Layer, encode, sum_nodes
 from hpn.learners.hpn.presets import SolvedSettings
-from hpn.learners.hpn.statistics import ClassSums, average, solve_all
+from hpn.learners.hpn.statistics import LAYER_HOPS, ClassMeans, Sums, solve, sum_encoded
 from hpn.nn.encoder import is_csr, see, slot_bits
+from hpn.nn.fold import run_threads
 from hpn.streams import GraphView
 from hpn.streams.views import find_hashes, fingerprint, hash_nodes
 
@@ -34,6 +37,8 @@ SMALL_FIT = 1024
 """Fits of fewer nodes are summed later, several at once."""
 MOST_PENDING = 8192
 """Maximum number of nodes of such fits."""
+NO_ROWS = np.zeros((0, 3), np.int64)
+"""No remembered nodes."""
 
 
 class Fit(NamedTuple):
@@ -52,27 +57,15 @@ class StoredSums(NamedTuple):
     validation node.
     """
 
-    learned: list[ClassSums]  # of each bank, without held-out nodes
-    held_out: list[ClassSums]  # of each bank, over held-out nodes
-    remembered: np.ndarray  # [n, 3]
+    learned: Sums  # without held-out nodes
+    held_out: Sums  # over held-out nodes
+    remembered: np.ndarray = NO_ROWS
     pending: tuple[Fit, ...] = ()  # small fits that are not summed yet
 
-    @property
-    def has_both(self) -> bool:
-        """Whether nodes were held out, and others were not."""
-        return bool(self.learned[0].counts and self.held_out[0].counts)
-
-    def copy(self) -> StoredSums:
-        """A copy whose sums may be changed."""
-        learned, held_out = ([sums.copy() for sums in banks] for banks in (self.learned, self.held_out))
-        return self._replace(learned=learned, held_out=held_out)
-
-    def add(self, rows: list[Any], y: np.ndarray, is_held: np.ndarray) -> None:
-        """Add encoded nodes to the sums."""
-        for banks, mask in ((self.learned, ~is_held), (self.held_out, is_held)):
-            if mask.any():
-                for sums, part in zip(banks, rows, strict=True):
-                    sums.add(part if mask.all() else part[mask], y[mask])
+    def merge(self, sums: Sequence[Sums], remembered: np.ndarray, sign: int = 1) -> StoredSums:
+        """The same with other sums of both kinds added, or subtracted, and more remembered nodes."""
+        learned, held_out = (mine.merge(more, sign) for mine, more in zip(self[:2], sums, strict=True))
+        return StoredSums(learned, held_out, _join(self.remembered, remembered))
 
 
 class LastWeights(NamedTuple):
@@ -89,9 +82,9 @@ class Memory:
     It is never changed: learning and forgetting return another one, so that an interrupted call has no effect.
     """
 
-    settings: SolvedSettings  # with a width
+    settings: SolvedSettings
     num_features: int
-    seed: int  # draws the random layers
+    layer: Layer  # the random layers
     _kept: StoredSums
     _latest: GraphView | None = None  # the graph of the latest change, until ``last`` is computed
     _last: LastWeights | None = None
@@ -100,20 +93,11 @@ class Memory:
 
     @classmethod
     def empty(cls, settings: SolvedSettings, num_features: int, seed: int) -> Memory:
-        """A memory without nodes."""
-        memory = cls(settings, num_features, seed, StoredSums([], [], np.zeros((0, 3), np.int64)))
-        return replace(memory, _kept=memory._new_sums())
-
-    @property
-    def layer(self) -> Layer:
-        """Width and seed of the random layers."""
-        if self.settings.width is None:
+        """A memory without nodes, for settings with a width."""
+        if settings.width is None:
             raise ValueError("the width was not chosen for a graph")
-        return Layer(self.settings.width, self.seed)
-
-    def _new_sums(self) -> StoredSums:
-        learned, held_out = (new_sums(self.num_features, self.layer.width) for _ in range(2))
-        return StoredSums(learned, held_out, np.zeros((0, 3), np.int64))
+        nothing = Sums.empty(settings.width, num_features)
+        return cls(settings, num_features, Layer(settings.width, seed), StoredSums(nothing, nothing))
 
     def _change(self, kept: StoredSums, latest: GraphView | None, last: LastWeights | None = None) -> Memory:
         return replace(self, _kept=kept, _latest=latest, _last=last)
@@ -123,17 +107,21 @@ class Memory:
         """Sums and remembered nodes, with all pending fits added."""
         kept = self._kept  # another thread may replace it
         if kept.pending:
-            rows, y, is_held, remembered = zip(*kept.pending, strict=True)
-            kept = kept.copy()
+            rows, *others = zip(*kept.pending, strict=True)
+            y, is_held, remembered = map(np.concatenate, others)
             banks = [_stack(parts) for parts in zip(*rows, strict=True)]
-            kept.add(banks, np.concatenate(y), np.concatenate(is_held))
-            self._kept = kept = kept._replace(remembered=_join(kept.remembered, *remembered), pending=())
+            sums = [self._sum(banks, y, mask) for mask in (~is_held, is_held)]
+            self._kept = kept = kept.merge(sums, remembered)
         return kept
+
+    def _sum(self, banks: list[Any], y: np.ndarray, mask: np.ndarray) -> Sums:
+        rows = [part[mask] for part in banks]
+        return sum_encoded(lambda at: [part[at] for part in rows], y[mask], self.layer.width, self.num_features)
 
     @property
     def counts(self) -> dict[int, int]:
         """Number of learned nodes by class."""
-        both = Counter(self.kept.learned[0].counts) + Counter(self.kept.held_out[0].counts)
+        both = Counter(self.kept.learned.by_label) + Counter(self.kept.held_out.by_label)
         return dict(sorted(both.items()))
 
     @property
@@ -159,43 +147,36 @@ class Memory:
         if len(nodes) < SMALL_FIT and sum(len(fit.y) for fit in pending) < MOST_PENDING:
             fit = Fit(encode(see(view), nodes, self.layer), y, is_held, new)
             return self._change(self._kept._replace(pending=(*pending, fit)), view)
-        kept = self._fold(view, train, is_held)
-        return self._change(kept._replace(remembered=_join(kept.remembered, new)), view)
+        return self._change(self._fold(view, train, is_held, new), view)
 
     def unlearn(self, view: GraphView, train: Labelled) -> Memory:
         """Subtract nodes that were learned in this graph."""
         keys = _rows(view, train, 1)
         is_held = _take(keys, self.kept.remembered)
         kept = self._fold(view, train, is_held, sign=-1)
-        stays = ~_take(kept.remembered, keys[is_held])
-        return self._change(kept._replace(remembered=kept.remembered[stays]), view)
+        return self._change(kept._replace(remembered=_without(kept.remembered, keys[is_held])), view)
 
     def learn_again(self, view: GraphView, train: Labelled) -> Memory:
         """Replace all sums by those over these learned nodes, encoded in this graph."""
         remembered = self.kept.remembered
         is_held = _take(_rows(view, train, 1), remembered)
-        validation = self._new_sums()._replace(remembered=remembered[remembered[:, 2] == 0])
-        return self._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
+        fresh = Memory.empty(self.settings, self.num_features, self.layer.seed)
+        validation = fresh._kept._replace(remembered=remembered[remembered[:, 2] == 0])
+        return fresh._change(validation, view).learn(view, train, (train[0][:0], train[1][:0]), is_held)
 
     def drop_validation(self, view: GraphView, rows: np.ndarray) -> Memory:
         """Drop validation nodes of this graph from the remembered nodes ``[n, 3]``."""
-        stays = ~_take(self.kept.remembered, rows)
-        return self._change(self.kept._replace(remembered=self.kept.remembered[stays]), view)
+        return self._change(self.kept._replace(remembered=_without(self.kept.remembered, rows)), view)
 
     def merge(self, other: Memory) -> Memory:
         """Add the sums of another network with the same settings and seed."""
-        kept, more = self.kept.copy(), other.kept
-        for sums, extra in zip((*kept.learned, *kept.held_out), (*more.learned, *more.held_out), strict=True):
-            sums.merge(extra)
-        kept = kept._replace(remembered=_join(kept.remembered, more.remembered))
+        kept = self.kept.merge(other.kept[:2], other.kept.remembered)
         return self._change(kept, None, _without_graph(other.last or self.last))
 
     def forget_class(self, label: int) -> Memory:
         """Drop a class from sums, counts and remembered nodes; its contribution to the Gram matrices stays."""
-        kept = self.kept.copy()
-        for sums in (*kept.learned, *kept.held_out):
-            sums.drop(label)
-        kept = kept._replace(remembered=kept.remembered[kept.remembered[:, 1] != label])
+        learned, held_out, remembered, _ = self.kept
+        kept = StoredSums(learned.drop(label), held_out.drop(label), remembered[remembered[:, 1] != label])
         return self._change(kept, None, _without_graph(self.last))
 
     def extractors(self, view: GraphView) -> Extractors:
@@ -218,13 +199,18 @@ class Memory:
         """Scales and weights fitted to the remembered nodes in a graph; ``None`` if there are none."""
         if not self.counts:
             return None
-        solved = self._solve("learned" if self.kept.has_both else "all")
+        solved = self._solve("learned" if self._has_both else "all")
         nodes, y = self._find(view)
         is_known = np.isin(y, solved.classes)
         nodes, y = nodes[is_known], y[is_known]
         if len(nodes) == 0 or len(solved.classes) == 1:
             return None
         return solved.weigh(view, nodes, np.searchsorted(solved.classes, y))
+
+    @property
+    def _has_both(self) -> bool:
+        """Whether nodes were held out, and others were not."""
+        return bool(len(self.kept.learned.labels) and len(self.kept.held_out.labels))
 
     def _find(self, view: GraphView) -> Labelled:
         """Remembered nodes in a graph, per class those with the smallest hashes."""
@@ -239,42 +225,35 @@ class Memory:
     def _solve(self, which: str) -> Extractors:
         """Extractors from ``all`` sums, or from those of ``learned`` nodes, with equal weights of banks."""
         if which not in self._solved:
-            banks, s = self._banks(which), self.settings
-            classes = sorted(banks[0].counts)
-            layers = solve_all(banks[: len(LAYER_HOPS)], classes, strength=s.strength, balance=s.balance)
-            scale = 2.0 ** -slot_bits(self.num_features)
-            means = [average(sums, classes, scale) for sums in banks[len(LAYER_HOPS) :]]
-            averages = (sums.means(classes)[1].astype(np.float32) for sums in banks)
-            at_means = [layer(part) for layer, part in zip(layers, averages, strict=False)]
+            learned, held_out, *_ = self.kept
+            sums, s = learned.merge(held_out) if which == "all" else learned, self.settings
+            solve_bank = partial(solve, sums=sums, strength=s.strength, balance=s.balance)
+            # One thread per bank: threads that share a factorisation wait for each other.
+            layers = run_threads(solve_bank, range(len(LAYER_HOPS)))
+            averages, scale = sums.means(), 2.0 ** -slot_bits(self.num_features)
+            means = [ClassMeans.of(part * scale) for part in averages[len(LAYER_HOPS) :]]
+            at_means = [part.evidence(mean.astype(np.float32)) for part, mean in zip(layers, averages, strict=False)]
             at_means += [part.directions @ part.directions.T for part in means]
             sizes = [_center(part)[1] for part in at_means]  # the scales if there are no remembered nodes
             scales = np.array([*sizes, sizes[len(LAYER_HOPS) - 1]])
-            self._solved[which] = Extractors(classes, layers, means, self.layer, scales)
+            self._solved[which] = Extractors(sums.labels.tolist(), layers, means, self.layer, scales)
         return self._solved[which]
-
-    def _banks(self, which: str, first: int = 0) -> list[ClassSums]:
-        """Sums of all banks from the first on."""
-        learned, held_out = self.kept.learned[first:], self.kept.held_out[first:]
-        if which == "all" and held_out[0].counts:
-            return [a.copy().merge(b) for a, b in zip(learned, held_out, strict=True)]
-        return learned
 
     def typical_evidence(self) -> list[np.ndarray]:
         """Scaled evidence of the class-mean banks at the mean of each class ``[C, C]``; solves nothing."""
         if not self.counts:
             return []
-        means = [average(sums, sorted(self.counts), 1.0) for sums in self._banks("all", len(LAYER_HOPS))]
+        learned, held_out = (replace(sums, grams=()) for sums in self.kept[:2])
+        means = map(ClassMeans.of, learned.merge(held_out).means()[len(LAYER_HOPS) :])
         centred = [_center(bank.directions @ bank.directions.T) for bank in means]
         return [part / size for part, size in centred]
 
-    def _fold(self, view: GraphView, train: Labelled, is_held: np.ndarray, sign: int = 1) -> StoredSums:
-        """The sums with nodes of a graph added, or subtracted."""
-        kept, (nodes, y) = self.kept.copy(), train
-        groups = [(nodes[mask], y[mask]) for mask in (~is_held, is_held)]
-        for banks, found in zip(kept[:2], sum_nodes(view, groups, self.layer), strict=True):
-            for sums, more in zip(banks, found, strict=True):
-                sums.merge(more, sign)
-        return kept
+    def _fold(
+        self, view: GraphView, train: Labelled, is_held: np.ndarray, new: np.ndarray = NO_ROWS, sign: int = 1
+    ) -> StoredSums:
+        """The sums with nodes of a graph added, or subtracted, and with new remembered nodes."""
+        groups = [(train[0][mask], train[1][mask]) for mask in (~is_held, is_held)]
+        return self.kept.merge(sum_nodes(view, groups, self.layer), new, sign)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph of the latest change, and without what can be solved again."""
@@ -282,37 +261,34 @@ class Memory:
 
     def state(self) -> dict[str, Any]:
         """Everything, as tensors and text."""
-        kept = self.kept
-        state: dict[str, Any] = {"remembered": torch.from_numpy(kept.remembered)}
-        for name, banks in (("learned", kept.learned), ("held_out", kept.held_out)):
-            if banks[0].counts:
-                state[name] = {str(at): sums.state() for at, sums in enumerate(banks)}
+        state: dict[str, Any] = {"remembered": torch.from_numpy(self.kept.remembered)}
+        parts = zip(self.kept._fields, self.kept[:2], strict=False)
+        state |= {name: sums.state() for name, sums in parts if len(sums.labels)}
         if self.last is not None:
             state |= {"last": torch.from_numpy(np.stack(self.last.weights)), "graph": self.last.graph}
         return state
 
     def load(self, state: dict[str, Any]) -> Memory:
         """The memory of which :meth:`state` was the result."""
-        kept = self._new_sums()
-        for name in ("learned", "held_out"):
-            for at, sums in enumerate(getattr(kept, name) if name in state else ()):
-                getattr(kept, name)[at] = ClassSums.restore(sums.dim, state[name][str(at)])
+        learned, held_out = (
+            Sums.restore(self.layer.width, self.num_features, state[name]) if name in state else nothing
+            for name, nothing in zip(("learned", "held_out"), self._kept[:2], strict=True)
+        )
         last = None
         if "last" in state:
             scales, weights = state["last"].numpy().copy()
             last = LastWeights((scales, weights), state.get("graph"))
-        return self._change(kept._replace(remembered=state["remembered"].numpy().copy()), None, last)
+        return self._change(StoredSums(learned, held_out, state["remembered"].numpy().copy()), None, last)
 
     @property
     def num_stored(self) -> int:
         """Numbers in :meth:`state`, counted without computing it."""
-        sums = sum(part.num_stored for part in (*self.kept.learned, *self.kept.held_out) if part.counts)
         weights = 0 if self.last is None else 2 * len(self.last.weights[0])
-        return int(self.kept.remembered.size) + sums + weights
+        return int(self.kept.remembered.size) + self.kept.learned.num_stored + self.kept.held_out.num_stored + weights
 
     def solved_state(self) -> dict[str, Any]:
         """Extractors as tensors: they can be solved from :meth:`state`, but slowly."""
-        parts = ["all", "learned"] if self.kept.has_both else ["all"] if self.counts else []
+        parts = ["all", "learned"] if self._has_both else ["all"] if self.counts else []
         return {which: self._solve(which).state() for which in parts}
 
     def load_solved(self, state: dict[str, Any]) -> None:
@@ -338,6 +314,11 @@ def _stack(parts: tuple[Any, ...]) -> Any:
 def _rows(view: GraphView, labelled: Labelled, is_held: int) -> np.ndarray:
     nodes, y = labelled
     return np.stack([hash_nodes(view, nodes), y, np.full_like(y, is_held)], axis=1)
+
+
+def _without(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The rows without others, each of which is taken out once."""
+    return np.asarray(rows[~_take(rows, others)])
 
 
 def _rank(hashes: np.ndarray) -> np.ndarray:

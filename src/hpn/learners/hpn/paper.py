@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -64,6 +64,7 @@ class Selection:
     lengths: tuple[float, ...] = ()  # mean length of its atomic embeddings, per slot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PaperHPN(HPN):
     """Prototypes on three levels, over linear extractors of a node and its neighbourhood.
 
@@ -124,67 +125,39 @@ class PaperHPN(HPN):
 
     search_space: ClassVar[Mapping[str, SearchChoice]] = {f"threshold_{level}": THRESHOLDS for level in LEVELS}
 
-    network_: PrototypeNetwork
-    selections_: list[Selection]
-    certificates_: list[str]
-    epoch_: int
+    preset: Literal["paper"] = "paper"
+    num_extractors: Count = 22
+    num_selected: Count = 1
+    dim: Count = 16
+    threshold_atomic: Distance = 0.3
+    threshold_node: Distance = 0.3
+    threshold_class: Distance = 0.4
+    levels: Levels = "ANC"
+    slots: Literal["drawn", "means"] = "drawn"
+    drawn: Annotated[str, Field(pattern=r"^[1-9]\d*(,[1-9]\d*)*$")] = "5,7"
+    hops: Count = 2
+    selection: Literal["similarity", "reserve"] = "reserve"
+    retention: Literal["paper", "certified"] = "paper"
+    use_cls: bool = True
+    alpha: Rate = 1.0
+    beta: Rate = 1.0
+    epochs: Annotated[int, Field(ge=0)] = 90
+    warmup_epochs: Annotated[int, Field(ge=0)] = 35
+    late_epoch: Annotated[int, Field(ge=0)] = 85
+    lr: Rate = 0.1
+    lr_refine: Rate = 0.001
+    lr_prototypes: Rate = 0.1
+    lr_prototypes_late: Rate = 0.01
+    batch_size: Count = 100
+    seed: int = 0
+    network_: PrototypeNetwork = field(init=False)
+    selections_: list[Selection] = field(init=False)
+    certificates_: list[str] = field(init=False)
+    epoch_: int = field(init=False)  # while a task is learned
 
-    def __init__(
-        self,
-        *,
-        preset: Literal["paper"] = "paper",
-        num_extractors: Count = 22,
-        num_selected: Count = 1,
-        dim: Count = 16,
-        threshold_atomic: Distance = 0.3,
-        threshold_node: Distance = 0.3,
-        threshold_class: Distance = 0.4,
-        levels: Levels = "ANC",
-        slots: Literal["drawn", "means"] = "drawn",
-        drawn: Annotated[str, Field(pattern=r"^[1-9]\d*(,[1-9]\d*)*$")] = "5,7",
-        hops: Count = 2,
-        selection: Literal["similarity", "reserve"] = "reserve",
-        retention: Literal["paper", "certified"] = "paper",
-        use_cls: bool = True,
-        alpha: Rate = 1.0,
-        beta: Rate = 1.0,
-        epochs: Annotated[int, Field(ge=0)] = 90,
-        warmup_epochs: Annotated[int, Field(ge=0)] = 35,
-        late_epoch: Annotated[int, Field(ge=0)] = 85,
-        lr: Rate = 0.1,
-        lr_refine: Rate = 0.001,
-        lr_prototypes: Rate = 0.1,
-        lr_prototypes_late: Rate = 0.01,
-        batch_size: Count = 100,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.preset = preset
-        self.num_extractors = num_extractors
-        self.num_selected = num_selected
-        self.dim = dim
-        self.threshold_atomic = threshold_atomic
-        self.threshold_node = threshold_node
-        self.threshold_class = threshold_class
-        self.levels = levels
-        self.slots = slots
-        self.drawn = drawn
-        self.hops = hops
-        self.selection = selection
-        self.retention = retention
-        self.use_cls = use_cls
-        self.alpha = alpha
-        self.beta = beta
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.late_epoch = late_epoch
-        self.lr = lr
-        self.lr_refine = lr_refine
-        self.lr_prototypes = lr_prototypes
-        self.lr_prototypes_late = lr_prototypes_late
-        self.batch_size = batch_size
-        if num_selected > num_extractors:
-            raise ConfigError(f"num_selected = {num_selected} is more than num_extractors = {num_extractors}")
+    def __post_init__(self) -> None:
+        if self.num_selected > self.num_extractors:
+            raise ConfigError(f"num_selected = {self.num_selected} is more than num_extractors = {self.num_extractors}")
 
     # Algorithm 1
 

@@ -8,13 +8,12 @@ partitions and blocks, wherever they are computed (:mod:`hpn.nn.fold`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpn.learners.hpn.evidence import LAYER_HOPS, MEAN_HOPS, Layer
-from hpn.learners.hpn.statistics import ClassSums
-from hpn.nn.encoder import ROWS, Base, Block, Slots, encode_projected, see
+from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS, Sums, sum_encoded
+from hpn.nn.encoder import Base, Block, Slots, encode_projected, see
 from hpn.nn.fold import current_runner, cut
 from hpn.nn.smoothing import Normalization
 from hpn.streams import GraphView
@@ -26,6 +25,13 @@ Labelled = tuple[np.ndarray, np.ndarray]
 """Nodes of a view, and their class numbers."""
 
 
+class Layer(NamedTuple):
+    """The random layer: the number of random features, and the seed that draws them."""
+
+    width: int
+    seed: int
+
+
 def encode(slots: Slots, nodes: np.ndarray, layer: Layer, blocks: Sequence[Block] = ()) -> list[Any]:
     """Encoded nodes of each bank; ``blocks`` are smoothed columns that were computed elsewhere."""
     if blocks and slots.is_wide:
@@ -35,35 +41,22 @@ def encode(slots: Slots, nodes: np.ndarray, layer: Layer, blocks: Sequence[Block
     return [*layers, *(slots.unit_rows(hop, nodes) for hop in MEAN_HOPS)]
 
 
-def new_sums(num_features: int, width: int) -> list[ClassSums]:
-    """Sums of each bank without any nodes."""
-    layers = [ClassSums(width, has_gram=True) for _ in LAYER_HOPS]
-    return layers + [ClassSums(num_features, has_gram=False) for _ in MEAN_HOPS]
-
-
-def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list[list[ClassSums]]:
-    """Sums of each bank over groups of nodes."""
+def sum_nodes(view: GraphView, groups: Sequence[Labelled], layer: Layer) -> list[Sums]:
+    """Sums over groups of nodes."""
     pool, blocks = current_runner(), smooth_columns(view, "row", layer)
     size = max(LEAST, -(-sum(len(y) for _, y in groups) // pool.num_workers))
     parts = [(at, nodes[p], y[p]) for at, (nodes, y) in enumerate(groups) if len(y) for p in cut(len(y), size)]
-    totals = [new_sums(view.num_features, layer.width) for _ in groups]
+    totals = [Sums.empty(layer.width, view.num_features) for _ in groups]
     found = pool.map(_sum_part, parts, pool.share(view), layer, *blocks)
     for (at, *_), part in zip(parts, pool.get(found), strict=True):
-        for sums, more in zip(totals[at], part, strict=True):
-            sums.merge(more)
+        totals[at] = totals[at].merge(part)
     return totals
 
 
-def _sum_part(
-    part: tuple[int, np.ndarray, np.ndarray], view: GraphView, layer: Layer, *blocks: Block
-) -> list[ClassSums]:
+def _sum_part(part: tuple[int, np.ndarray, np.ndarray], view: GraphView, layer: Layer, *blocks: Block) -> Sums:
     """Sums over a partition."""
-    _, nodes, y = part
-    slots, total = given_slots(view, "row", blocks), new_sums(view.num_features, layer.width)
-    for rows in cut(len(nodes), ROWS):
-        for sums, encoded in zip(total, encode(slots, nodes[rows], layer, blocks), strict=True):
-            sums.add(encoded, y[rows])
-    return total
+    (_, nodes, y), slots = part, given_slots(view, "row", blocks)
+    return sum_encoded(lambda rows: encode(slots, nodes[rows], layer, blocks), y, layer.width, view.num_features)
 
 
 def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer | None = None) -> Sequence[Any]:
@@ -78,7 +71,7 @@ def smooth_columns(view: GraphView, normalization: Normalization, layer: Layer |
     if pool.is_local:
         slots.prepare(LAYER_HOPS, *(layer or (0, 0)))
         return []
-    base = (layer.width, layer.seed) if slots.is_wide and layer is not None else None
+    base: Base = layer if slots.is_wide else None
     shared, key = pool.share(view), (normalization, base)
     if key not in pool.kept:
         numbers = range(len(slots.column_parts(base)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -24,10 +24,11 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.learners.base import Observer, Progress, State
-from hpn.learners.hpn.evidence import BANKS, LAYER_HOPS, MEAN_HOPS, Extractors, Plane
+from hpn.learners.hpn.evidence import BANKS, Extractors, Plane
 from hpn.learners.hpn.memory import Memory
 from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import HPN, Count, Distance, SolvedSettings
+from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS
 from hpn.learners.hpn.task_extractor import TaskExtractor, choose_extractor
 from hpn.nn.encoder import ROWS
 from hpn.nn.fold import cut, run_threads
@@ -228,6 +229,7 @@ class SolvedNetwork:
         self.memory, self.tasks = self.memory.load(state["memory"]), tasks
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SolvedHPN(HPN):
     """Prototypes on three levels over extractors that are solved from sums.
 
@@ -271,28 +273,15 @@ class SolvedHPN(HPN):
         "balance": OneOf(0.0, 0.5, 0.75, 1.0),
     }
 
-    network_: SolvedNetwork
-
-    def __init__(
-        self,
-        *,
-        preset: Literal["best"] = "best",
-        width: Count | None = None,
-        strength: Annotated[float, Field(gt=0)] = 0.1,
-        balance: Annotated[float, Field(ge=0, le=1)] = 0.75,
-        threshold_atomic: Distance = 0.003,
-        threshold_node: Distance = 0.01,
-        threshold_class: Distance = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.preset = preset
-        self.width = width
-        self.strength = strength
-        self.balance = balance
-        self.threshold_atomic = threshold_atomic
-        self.threshold_node = threshold_node
-        self.threshold_class = threshold_class
+    preset: Literal["best"] = "best"
+    width: Count | None = None
+    strength: Annotated[float, Field(gt=0)] = 0.1
+    balance: Annotated[float, Field(ge=0, le=1)] = 0.75
+    threshold_atomic: Distance = 0.003
+    threshold_node: Distance = 0.01
+    threshold_class: Distance = 0.1
+    seed: int = 0
+    network_: SolvedNetwork = field(init=False)
 
     def settings(self) -> SolvedSettings:
         """The hyper-parameters of the network."""
