@@ -77,8 +77,8 @@ def test_states_are_moved_to_the_cpu() -> None:
 def test_the_generator_of_a_device_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the generator of the CPU in the place of one on a GPU."""
     device, generator = torch.device("cuda"), torch.Generator()
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: generator.get_state())
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, _: generator.set_state(state))
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda *_: generator.get_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", generator.set_state)
     monkeypatch.setattr(torch.cuda, "manual_seed", generator.manual_seed)
     monkeypatch.setattr(torch.cuda, "device", lambda _: torch.no_grad())
 

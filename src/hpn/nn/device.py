@@ -44,10 +44,9 @@ def choose_device(word: str) -> torch.device:
 
 def available_devices() -> list[str]:
     """Words of the devices of this machine, the CPU first."""
-    available = ["cpu"]
-    if torch.cuda.is_available():
-        available += ["cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-    return [*available, "mps"] if torch.backends.mps.is_available() else available
+    num_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    cuda = ["cuda", *(f"cuda:{number}" for number in range(num_cuda))] if num_cuda else []
+    return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def move_features(x: Tensor, device: torch.device) -> Tensor:
@@ -70,25 +69,27 @@ def to_cpu(state: Any) -> Any:
 def own_generator(device: torch.device, seed: int, states: Mapping[str, Tensor]) -> Iterator[None]:
     """Use a separate state of a device's random generator inside, and restore the previous one afterwards.
 
-    The generator of the CPU is not touched.
+    The device is the current one inside. The generator of the CPU is not touched.
 
     Args:
         device: The device of the generator.
         seed: Starts the generator if ``states`` has no state for this kind of device.
         states: Result of :func:`generator_states`.
     """
-    before = generator_states(device)
-    if device.type in states:
-        _set_generator(device, states)
-    elif device.type == "mps":
-        torch.mps.manual_seed(seed)
-    elif device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
-    try:
+    if device.type == "cpu":
         yield
-    finally:
-        _set_generator(device, before)
+        return
+    module = getattr(torch, device.type)  # torch.cuda or torch.mps
+    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+        before = module.get_rng_state()
+        if device.type in states:
+            module.set_rng_state(states[device.type])
+        else:
+            module.manual_seed(seed)
+        try:
+            yield
+        finally:
+            module.set_rng_state(before)
 
 
 def generator_states(device: torch.device) -> dict[str, Tensor]:
@@ -96,13 +97,6 @@ def generator_states(device: torch.device) -> dict[str, Tensor]:
     if device.type == "cpu":
         return {}
     return {device.type: torch.mps.get_rng_state() if device.type == "mps" else torch.cuda.get_rng_state(device)}
-
-
-def _set_generator(device: torch.device, states: Mapping[str, Tensor]) -> None:
-    if device.type == "mps":
-        torch.mps.set_rng_state(states["mps"])
-    elif device.type == "cuda":
-        torch.cuda.set_rng_state(states["cuda"], device)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ import torch
 
 from hpn.learners.hpn.partitions import Layer
 from hpn.learners.hpn.statistics import LAYER_HOPS, MEAN_HOPS, ClassMeans, LeastSquares
-from hpn.nn.encoder import ROWS, Slots, see
+from hpn.nn.encoder import ROWS, see
 from hpn.nn.fold import cut, one_blas_thread, run_threads
 from hpn.streams import GraphView
 
@@ -124,20 +124,16 @@ class Extractors:
         nearby = self._find_nearby(view, nodes, is_few)
 
         def look(rows: slice) -> np.ndarray:
-            found = np.concatenate([self._look(slots, nodes[rows]), nearby[None, rows]])
+            hidden = slots.layers(LAYER_HOPS, nodes[rows], *self.layer)
+            banks = [layer.evidence(part) for layer, part in zip(self.layers, hidden, strict=True)]
+            for hop, means in zip(MEAN_HOPS, self.means, strict=True):
+                banks.append(means.evidence(slots.products(hop, means.vectors, nodes[rows])))
+            found = np.stack([*banks, nearby[rows]])
             found -= found.mean(axis=2, keepdims=True)
             found /= self.scales[:, None, None].astype(found.dtype)
             return found
 
         return np.concatenate(run_threads(look, cut(len(nodes), ROWS)), axis=1)
-
-    def _look(self, slots: Slots, nodes: np.ndarray) -> np.ndarray:
-        """Evidence of all banks but the last for some of the nodes."""
-        hidden = slots.layers(LAYER_HOPS, nodes, *self.layer)
-        found = [layer.evidence(part) for layer, part in zip(self.layers, hidden, strict=True)]
-        for hop, means in zip(MEAN_HOPS, self.means, strict=True):
-            found.append(means.evidence(slots.products(hop, means.vectors, nodes)))
-        return np.stack(found)
 
     def _find_nearby(self, view: GraphView, nodes: np.ndarray, is_few: bool) -> np.ndarray:
         """Evidence of the layer with the farthest hop, averaged over nearby nodes.

@@ -183,7 +183,7 @@ class PaperHPN(HPN):
 
     def _select(self, step: Step) -> Selection:
         """Choose the extractors of a task from its training nodes, once (Eq. 5)."""
-        free = [[at for at in range(self.num_extractors) if at not in used] for used in self._used()]
+        free = [[at for at in range(self.num_extractors) if at not in used] for used in self._used(self.selections_)]
         has_room = all(len(numbers) >= self.num_selected for numbers in free)
         if step.index == 0 or (self.selection == "reserve" and has_room):
             return Selection(*(tuple(numbers[: self.num_selected]) for numbers in free))
@@ -207,7 +207,7 @@ class PaperHPN(HPN):
         """
         network, total = self.network_, torch.zeros(2, self.num_extractors, device=CPU)
         for rows in torch.split(torch.arange(len(inputs), device=CPU), 256):
-            atomic = inputs.embed(rows, list(network.node_extractors), list(network.structure_extractors))
+            atomic = inputs.embed(rows, *network.extractors)
             _, cosine = network.atomic_prototypes.match(unit(atomic.reshape(-1, self.dim)))
             cosine = cosine.view(len(rows), -1, self.num_extractors).cpu()
             total[0] += cosine[:, 0].sum(dim=0)
@@ -228,26 +228,32 @@ class PaperHPN(HPN):
 
     def _prepare(self, step: Step) -> _TrainingData:
         """Collect the inputs of all epochs of a task, and enable gradients of what the task may change."""
-        network, is_certified = self.network_, self.retention == "certified"
-        node, others_node = _split(network.node_extractors, self.selections_[-1].node)
-        structure, others_structure = _split(network.structure_extractors, self.selections_[-1].structure)
-        for parameter in (*node, *structure):
-            parameter.requires_grad_(not (is_certified and self._shares_extractors()))
+        network, selection, is_certified = self.network_, self.selections_[-1], self.retention == "certified"
+        own = self._extractors(selection)
+        used = [set(chosen) for chosen in (selection.node, selection.structure)]
+        shares = any(mine & earlier for mine, earlier in zip(used, self._used(self.selections_[:-1]), strict=True))
+        for parameter in (*own[0], *own[1]):
+            parameter.requires_grad_(not (is_certified and shares))
         network.layers.requires_grad_(not is_certified or step.index == 0)
+        others = [
+            directions([part for at, part in enumerate(every) if at not in chosen], part)
+            for every, chosen, (part, *_) in zip(network.extractors, used, own, strict=True)
+        ]
         classes = self._classes_of(next(group for group in self._groups() if group[-1] == step.index))
         columns = self._columns(classes)
         return _TrainingData(
             task=step.index,
             inputs=self._inputs(step.graph, step.train),
-            node=node,
-            structure=structure,
-            extractors=[
-                (node, directions(others_node, node[0])),
-                (structure, directions(others_structure, structure[0])),
-            ],
+            own=own,
+            others=others,
             target=(step.train_y.unsqueeze(1) == torch.tensor(classes, device=CPU)).int().argmax(dim=1),
             columns=None if columns == list(range(network.head.out_features)) else columns,
         )
+
+    def _extractors(self, selection: Selection) -> list[list[Tensor]]:
+        """The node extractors and the structure extractors of a task."""
+        kinds = zip(self.network_.extractors, (selection.node, selection.structure), strict=True)
+        return [[every[at] for at in chosen] for every, chosen in kinds]
 
     def _run_epoch(self, data: _TrainingData) -> float:
         """Optimise the loss in one pass over the training nodes; returns its mean."""
@@ -260,12 +266,12 @@ class PaperHPN(HPN):
         total, output = 0.0, None
         for number, rows in enumerate(torch.split(order, self.batch_size)):
             step = self.epoch_ * -(-len(order) // self.batch_size) + number
-            atomic = inputs.embed(rows, data.node, data.structure)  # Eq. 1-3
+            atomic = inputs.embed(rows, *data.own)  # Eq. 1-3
             output = network(atomic, task=data.task if uses_prototypes else None, use_prototypes=uses_prototypes)
             loss = self._loss(data, output, rows, step)
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
-            _descend([*data.node, *data.structure], rate)
+            _descend([*data.own[0], *data.own[1]], rate)
             _descend(network.layers.parameters(), layers_rate)
             total += loss.item() * len(rows)
         if uses_prototypes and output is not None:
@@ -279,7 +285,7 @@ class PaperHPN(HPN):
             data.target[rows].to(output.logits.device),
             output.embeddings,
             output.matched,
-            data.extractors,
+            list(zip(data.own, data.others, strict=True)),
             use_cls=self.use_cls,
             alpha=self.alpha * DIVERGENCE_EVERY if step % DIVERGENCE_EVERY == 0 else 0.0,
             beta=self.beta,
@@ -302,7 +308,7 @@ class PaperHPN(HPN):
         """Cover every training node, and record what the task uses."""
         inputs, lengths = data.inputs(max(self.epoch_ - 1, 0)), torch.zeros(self._num_slots, device=CPU)
         for rows in torch.split(torch.arange(len(inputs), device=CPU), NODES_AT_ONCE):
-            atomic = inputs.embed(rows, data.node, data.structure)
+            atomic = inputs.embed(rows, *data.own)
             self.network_(atomic, task=data.task)
             lengths += torch.linalg.vector_norm(atomic, dim=2).sum(dim=0).cpu()
         for codebook in self.network_.codebooks if self.retention == "certified" else ():
@@ -362,9 +368,7 @@ class PaperHPN(HPN):
         return result[:, :-1], result[:, -1]
 
     def _forward(self, inputs: Inputs, rows: Tensor | None, selection: Selection) -> tuple[Forward, Tensor]:
-        node, _ = _split(self.network_.node_extractors, selection.node)
-        structure, _ = _split(self.network_.structure_extractors, selection.structure)
-        atomic = inputs.embed(rows, node, structure)
+        atomic = inputs.embed(rows, *self._extractors(selection))
         return self.network_(atomic, visible=selection.visible if self.retention == "certified" else None), atomic
 
     # Sizes and state
@@ -393,7 +397,7 @@ class PaperHPN(HPN):
     @property
     def num_parameters(self) -> int:
         """Extractors in use, prototypes, and the shared layers."""
-        return self._count_numbers(sum(map(len, self._used())), sum(self.prototype_counts.values()))
+        return self._count_numbers(sum(map(len, self._used(self.selections_))), sum(self.prototype_counts.values()))
 
     @property
     def parameter_bound(self) -> int:
@@ -403,7 +407,7 @@ class PaperHPN(HPN):
     @property
     def num_stored(self) -> int:
         """Numbers kept between tasks; unused extractors are not counted, because the seed draws them again."""
-        num_unused = 2 * self.num_extractors - sum(map(len, self._used()))
+        num_unused = 2 * self.num_extractors - sum(map(len, self._used(self.selections_)))
         return super().num_stored - num_unused * self.num_features_ * self.dim
 
     def _count_numbers(self, num_extractors: int, num_prototypes: int) -> int:
@@ -424,10 +428,10 @@ class PaperHPN(HPN):
         """Atomic embeddings per node."""
         return self.num_selected * (1 + (sum(self._counts) if self.slots == "drawn" else self.hops))
 
-    def _used(self) -> tuple[set[int], set[int]]:
-        """Node and structure extractors in use."""
-        node = {number for selection in self.selections_ for number in selection.node}
-        return node, {number for selection in self.selections_ for number in selection.structure}
+    @staticmethod
+    def _used(selections: Sequence[Selection]) -> tuple[set[int], set[int]]:
+        """Node and structure extractors of some tasks."""
+        return {at for task in selections for at in task.node}, {at for task in selections for at in task.structure}
 
     def _groups(self) -> list[list[int]]:
         """Tasks with the same extractors, which therefore compete in one head if the head grows."""
@@ -439,14 +443,6 @@ class PaperHPN(HPN):
 
     def _classes_of(self, tasks: Sequence[int]) -> Classes:
         return tuple(dict.fromkeys(label for task in tasks for label in self.tasks_[task]))
-
-    def _shares_extractors(self) -> bool:
-        """Whether the current task shares an extractor with an earlier one."""
-        own = self.selections_[-1]
-        return any(
-            set(own.node).intersection(other.node) or set(own.structure).intersection(other.structure)
-            for other in self.selections_[:-1]
-        )
 
     def _num_outputs(self) -> int:
         return max(len(task) for task in self.tasks_) if self._has_shared_head else len(self.classes_)
@@ -488,17 +484,10 @@ class _TrainingData(NamedTuple):
 
     task: int
     inputs: Callable[[int], Inputs]  # of its training nodes, by round of drawn neighbours
-    node: list[Tensor]  # its node extractors, which are parameters of the network
-    structure: list[Tensor]  # its structure extractors
-    extractors: list[tuple[list[Tensor], Tensor]]  # for L_div, per kind: its extractors, directions of all others
+    own: list[list[Tensor]]  # its node extractors and its structure extractors, parameters of the network
+    others: list[Tensor]  # for L_div: directions of all other extractors of each kind
     target: Tensor  # position of each training node's class among the competing ones [num_train]
     columns: list[int] | None  # head columns that compete; None if all do
-
-
-def _split(extractors: Iterable[Tensor], chosen: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
-    """The chosen extractors, and all others."""
-    every = list(extractors)
-    return [every[at] for at in chosen], [part for at, part in enumerate(every) if at not in chosen]
 
 
 @torch.no_grad()

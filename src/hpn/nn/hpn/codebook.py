@@ -48,32 +48,30 @@ def _offset(dim: int, device: torch.device) -> Tensor:
 class Codebook(nn.Module):
     """The prototypes of one level, the oldest first.
 
-    The first ``num_frozen`` never move and are never merged. The storage doubles when it is full.
+    The first ``num_frozen`` never move and are never merged.
 
     Args:
         dim: Dimension of the unit vectors.
         threshold: Cosine distance :math:`t` within which an embedding belongs to a prototype.
+
+    Attributes:
+        storage: The prototypes ``[len(self), dim]``; replaced when their number changes.
+        tasks: The task in which each prototype was added ``[len(self)]``.
     """
 
     def __init__(self, dim: int, threshold: float) -> None:
         super().__init__()
-        self.dim, self.threshold = dim, threshold
-        self.num_frozen = self._size = 0
+        self.dim, self.threshold, self.num_frozen = dim, threshold, 0
         self.storage = nn.Parameter(torch.zeros(0, dim))
-        self._tasks = torch.zeros(0, dtype=torch.long)
+        self.tasks = torch.zeros(0, dtype=torch.long)
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.storage)
 
     @property
     def vectors(self) -> Tensor:
-        """The prototypes ``[len(self), dim]``; not to be written to."""
-        return self.storage.detach()[: self._size]
-
-    @property
-    def tasks(self) -> Tensor:
-        """The task in which each prototype was added ``[len(self)]``."""
-        return self._tasks[: self._size]
+        """The prototypes without gradient ``[len(self), dim]``."""
+        return self.storage.detach()
 
     def match(self, embeddings: Tensor, visible: int | None = None) -> tuple[Tensor, Tensor]:
         """Find the nearest prototype of each embedding (Eq. 6); of equally near ones the oldest.
@@ -104,7 +102,7 @@ class Codebook(nn.Module):
             The result of :meth:`match`.
         """
         new = embeddings.detach()
-        if self._size and len(new):
+        if len(self) and len(new):
             index, cosine = self.match(new)
             surely = 1 - self.threshold + ROUNDING  # covered despite any rounding
             if float(cosine.min()) >= surely:
@@ -126,7 +124,7 @@ class Codebook(nn.Module):
             embeddings: Unit vectors that must be covered ``[n, dim]``.
             task: The task they belong to.
         """
-        self.storage[self.num_frozen : self._size] = unit(self.vectors[self.num_frozen :])
+        self.storage[self.num_frozen :] = unit(self.vectors[self.num_frozen :])
         self._merge()
         self.grow(embeddings, task)
         if DEBUG:
@@ -134,11 +132,11 @@ class Codebook(nn.Module):
 
     def freeze(self) -> None:
         """Never move or merge the current prototypes again."""
-        self.num_frozen = self._size
+        self.num_frozen = len(self)
 
     def closest_cosine(self) -> float:
         """The largest cosine of two prototypes; −1 if there are fewer than two."""
-        if self._size < 2:
+        if len(self) < 2:
             return -1.0
         exact = self.vectors.cpu().double()  # not every device has double precision
         two = [(part @ exact.t()).topk(2, dim=1).values[:, 1].max() for part in torch.split(exact, AT_ONCE)]
@@ -152,7 +150,7 @@ class Codebook(nn.Module):
         """
         exact = self.vectors.cpu().double()
         broken = []
-        if self._size and float((exact.norm(dim=1) - 1).abs().max()) > ROUNDING:
+        if len(self) and float((exact.norm(dim=1) - 1).abs().max()) > ROUNDING:
             broken.append("unit length")
         if self.closest_cosine() >= 1 - self.threshold + tolerance:
             broken.append("packing")
@@ -165,40 +163,26 @@ class Codebook(nn.Module):
 
     def extra_repr(self) -> str:
         """The arguments and the number of prototypes."""
-        return f"dim={self.dim}, threshold={self.threshold}, size={self._size}"
+        return f"dim={self.dim}, threshold={self.threshold}, size={len(self)}"
 
     def _append(self, vectors: Tensor, task: int) -> None:
         """Add prototypes; an accumulated gradient is kept."""
-        size, needed = self._size, self._size + len(vectors)
-        if needed > len(self.storage):
-            spare = max(needed, 2 * len(self.storage), 16) - len(self.storage)
-            gradient = self.storage.grad
-            self.storage = nn.Parameter(F.pad(self.storage.detach(), (0, 0, 0, spare)))
-            if gradient is not None:
-                self.storage.grad = F.pad(gradient, (0, 0, 0, spare))
-            self._tasks = F.pad(self._tasks, (0, spare))
-        self.storage[size:needed] = vectors
-        self._tasks[size:needed] = task
-        self._size = needed
+        gradient, count = self.storage.grad, len(vectors)
+        self.storage = nn.Parameter(torch.cat([self.vectors, vectors]))
+        if gradient is not None:
+            self.storage.grad = F.pad(gradient, (0, 0, 0, count))
+        self.tasks = F.pad(self.tasks, (0, count), value=task)
 
     def _merge(self) -> None:
         """Drop every prototype that came too close to an older one that is kept."""
-        limit = 1 - self.threshold - ROUNDING
-        num_close = [(part @ self.vectors.t() >= limit).sum(dim=1) for part in torch.split(self.vectors, AT_ONCE)]
-        suspects = (torch.cat(num_close) > 1).nonzero().flatten().cpu()  # one is the prototype itself
-        exact = self.vectors.cpu()[suspects].double()
-        close = (exact @ exact.t() >= 1 - self.threshold).tril_(-1)
-        close[suspects < self.num_frozen] = False
-        stays = torch.ones(len(suspects), dtype=torch.bool, device=close.device)
-        for young in close.any(dim=1).nonzero().flatten().tolist():
-            stays[young] = not bool((close[young] & stays).any())
-        if bool(stays.all()):
-            return
-        is_kept = torch.ones(self._size, dtype=torch.bool, device=close.device)
-        is_kept[suspects[~stays]] = False
-        self._size = int(is_kept.sum())
-        self.storage[: self._size] = self.storage[: len(is_kept)][is_kept.to(self.storage.device)]
-        self._tasks[: self._size] = self._tasks[: len(is_kept)][is_kept]
+        exact = self.vectors.cpu().double()
+        stays = torch.ones(len(self), dtype=torch.bool, device=exact.device)
+        for first in range(0, len(self), AT_ONCE):
+            close = (exact[first : first + AT_ONCE] @ exact.t() >= 1 - self.threshold).tril_(first - 1)
+            for row in close.any(dim=1).nonzero().flatten().tolist():
+                stays[first + row] = first + row < self.num_frozen or not bool((close[row] & stays).any())
+        self.storage = nn.Parameter(self.vectors[stays.to(self.storage.device)])
+        self.tasks = self.tasks[stays]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "vectors"] = self.vectors.clone()
@@ -207,9 +191,8 @@ class Codebook(nn.Module):
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
         self.storage = nn.Parameter(state_dict[prefix + "vectors"].clone().to(self.storage.device))
-        self._tasks = state_dict[prefix + "tasks"].clone()
+        self.tasks = state_dict[prefix + "tasks"].clone()
         self.num_frozen = int(state_dict[prefix + "num_frozen"])
-        self._size = len(self.storage)
 
 
 def _distinct(candidates: Tensor, known: Tensor, threshold: float) -> Tensor:

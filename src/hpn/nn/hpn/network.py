@@ -96,6 +96,11 @@ class PrototypeNetwork(nn.Module):
         self.head = nn.Linear(width + dim * (len(levels) - 1), num_outputs)
 
     @property
+    def extractors(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """Node extractors and structure extractors."""
+        return list(self.node_extractors), list(self.structure_extractors)
+
+    @property
     def codebooks(self) -> tuple[Codebook, ...]:
         """The prototypes of the levels in use."""
         return (self.atomic_prototypes, self.node_prototypes, self.class_prototypes)[: len(self.levels)]
