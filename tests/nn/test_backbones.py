@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv
+from torch_geometric.nn import GATConv
 
 from hpn.nn import BACKBONES, GAT, GCN, GIN, grow_outputs
-from hpn.nn.backbones import ProjectedGINConv, drop
+from hpn.nn.backbones import drop
 
 
 @pytest.fixture
@@ -25,30 +25,6 @@ def test_the_papers_widths() -> None:
     assert count(GCN(d, c)) == d * 16 + 16 + 16 * c + c
     assert count(GAT(d, c)) == (d * 64 + 2 * 64 + 64) + (64 * c + 2 * c + c)
     assert count(GIN(d, c)) == (d * 32 + 32 + 32 * 32 + 32) + (32 * 32 + 32 + 32 * c + c)
-
-
-def test_preparing_the_graph_once_changes_nothing(edge_index: torch.Tensor) -> None:
-    """The same numbers as PyTorch Geometric's layers with their own normalisation and self-loops."""
-    x = torch.randn(10, 5)
-    for kind, conv in ((GCN, GCNConv), (GAT, GATConv)):
-        network = kind(5, 3).eval()
-        plain = type(network)(5, 3).eval()
-        plain.load_state_dict(network.state_dict())
-        for layer in (plain.first, plain.second):
-            assert isinstance(layer, conv)
-            layer.normalize = layer.add_self_loops = True
-        adjacency = network.prepare(edge_index, 10)
-        assert torch.allclose(network(x, adjacency), plain(x, (edge_index,)), atol=1e-6)
-
-
-def test_projecting_first_is_the_same_gin_layer(edge_index: torch.Tensor) -> None:
-    layer = ProjectedGINConv(5, 8, 3)
-    nn.init.normal_(layer.shift)
-    usual = GINConv(nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)))
-    usual.nn[0].weight.data, usual.nn[0].bias.data = layer.project.weight.data, layer.shift.data
-    usual.nn[2].load_state_dict(layer.combine.state_dict())
-    x = torch.randn(10, 5)
-    assert torch.allclose(layer(x, edge_index), usual(x, edge_index), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BACKBONES)

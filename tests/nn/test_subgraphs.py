@@ -65,18 +65,6 @@ def test_logits_are_those_of_the_whole_graph(name: str, sparse: bool, matrix: np
         assert torch.allclose(network(cut.x, cut.adjacency)[cut.rows], whole[nodes], atol=1e-5), nodes
 
 
-def test_entries_are_those_that_lead_to_the_nodes_and_their_neighbours(matrix: np.ndarray) -> None:
-    adjacency = BACKBONES["gcn"](1, 2).prepare(edges(matrix), NUM_NODES)
-    nodes = [25, 28]
-    cut = SubgraphCutter(named(matrix), adjacency).cut(torch.tensor(nodes))
-    used = np.zeros(NUM_NODES, dtype=bool)
-    used[nodes] = True
-    used |= matrix[nodes].any(axis=0)
-    assert not used.all()
-    expected = np.where(used[:, None], normalized(matrix), 0)
-    assert np.allclose(as_matrix(cut, NUM_NODES), expected, atol=1e-6)
-
-
 def test_a_cut_leaves_nothing_behind_in_the_cutter(matrix: np.ndarray) -> None:
     cutter = SubgraphCutter(named(matrix), (edges(matrix),))
     first = cutter.cut(torch.tensor([12, 3]))

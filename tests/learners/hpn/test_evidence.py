@@ -216,10 +216,11 @@ def naive_loss(weights: np.ndarray, evidence: np.ndarray, y: np.ndarray) -> floa
     return total + SHRINKAGE * sum((w - mean) ** 2 for w in weights)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_weights_are_the_best_that_are_not_negative(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    y = rng.choice(4, 60, p=[0.4, 0.4, 0.1, 0.1])
+@pytest.mark.parametrize("shares", [[0.4, 0.4, 0.1, 0.1], [0.5, 0.5, 0, 0], [0.1, 0.2, 0.3, 0.4]])
+def test_weights_are_the_best_that_are_not_negative(shares: list[float]) -> None:
+    """Also if none of the nodes has some class."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(4, 60, p=shares)
     evidence = draw_evidence(rng, [1.5, 0.5, 0.0, -1.0], y, 4)
     weights = fit_weights(evidence, y)
     assert (weights >= 0).all()
@@ -230,40 +231,6 @@ def test_weights_are_the_best_that_are_not_negative(seed: int) -> None:
             assert abs(slope) < 0.02
         else:
             assert slope > -0.02
-
-
-def test_weights_of_few_nodes_stay_near_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same nodes ten and a hundred times: the more there are, the more the weights may differ."""
-    is_right = np.array([[1, 1, 1, -1], [1, -1, 1, -1]])  # each bank about four nodes of a class
-    truth = np.array([[1, -1]] * 4 + [[-1, 1]] * 4)
-    evidence, y = np.tile(is_right, 2)[:, :, None] * truth, np.repeat([0, 1], 4)
-    spreads = []
-    for times in (1, 10, 100):
-        weights = fit_weights(np.tile(evidence, (1, times, 1)), np.tile(y, times))
-        spreads.append(weights[0] - weights[1])
-    assert 0 < spreads[0] < spreads[1] < spreads[2]
-    monkeypatch.setattr(module, "SHRINKAGE", 1e4)
-    weights = fit_weights(evidence, y)
-    assert weights[0] - weights[1] < spreads[0] / 100
-    assert weights[1] > 0.1
-
-
-def test_every_class_counts_the_same() -> None:
-    """One bank always supports the common class, the other the rare one: both are uninformative."""
-    y = np.array([0] * 90 + [1] * 10)
-    evidence = np.zeros((2, 100, 2))
-    evidence[0, :, 0], evidence[1, :, 1] = 1, 1
-    evidence -= evidence.mean(axis=2, keepdims=True)
-    weights = fit_weights(evidence, y)
-    assert weights[0] == pytest.approx(weights[1], abs=1e-6)
-
-
-def test_weights_of_a_class_that_none_of_the_nodes_has() -> None:
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 30)
-    weights = fit_weights(draw_evidence(rng, [2.0, 0.0], y, 3), y)
-    assert np.isfinite(weights).all()
-    assert weights[0] > weights[1]
 
 
 def test_banks_that_are_wrong_about_all_nodes_get_equal_weights() -> None:

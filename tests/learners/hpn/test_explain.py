@@ -10,12 +10,10 @@ import torch
 from hpn.datasets import Graph
 from hpn.datasets.sparse import to_csr
 from hpn.learners.hpn import explain as module
-from hpn.learners.hpn.explain import FAINT, SLOTS, BankMatch, Explanation, Share, SlotEvidence, break_down, explain
-from hpn.learners.hpn.memory import HELD_OUT
+from hpn.learners.hpn.explain import SLOTS, BankMatch, Explanation, Share, SlotEvidence, break_down, explain
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import SolvedNetwork
 from hpn.streams import GraphView, TaskStream
-from hpn.streams.views import hash_ids
 
 NAMES = {0: "apple", 1: "berry", 2: "cherry"}
 SIZE = 40
@@ -174,29 +172,13 @@ def test_the_text_by_hand() -> None:
     ]
 
 
-def test_faint_evidence_is_neutral() -> None:
-    """Features of an apple and of a berry to the same degree, and nobody around."""
-    rng = np.random.default_rng(1)
-    y = np.repeat([0, 1], SIZE)
-    half = 0.5 * np.abs(rng.normal(size=(SIZE, NUM_FEATURES - 2)))
-    x = np.zeros((2 * SIZE + 1, NUM_FEATURES))
-    x[:SIZE, 0], x[SIZE:-1, 1] = 1, 1
-    x[:SIZE, 2:], x[SIZE:-1, 2:] = half, half  # both classes are mirror images
-    x[-1, :2], x[-1, 2:] = 0.5, half.mean(axis=0)
-    ids = np.arange(10 * len(x))
-    ids = ids[(hash_ids(ids).view(np.uint64) >> np.uint64(1)) % HELD_OUT > 0][: len(x)]  # none is held out
-    features = torch.from_numpy(x.astype(np.float32))
-    view = GraphView(features, torch.zeros(2, 0).long(), torch.from_numpy(ids))
-    network = fit(view, y, (0, 1))
-    strong, faint = explain(network, view, np.array([0, 2 * SIZE]), NAMES.__getitem__)
-    sizes = [max(abs(slot.predicted) for slot in entry.slots) for entry in (strong, faint)]
-    assert sizes[0] > 5 * sizes[1]
-    assert (strong.membership, faint.membership) == ("member", "borderline")
-    assert faint.slots[0].speaks_for is None
-    assert "  its own features   are neutral: " in str(faint)
-    for slot in faint.slots:
-        loudest = max(slot.predicted, slot.runner_up)  # type: ignore[type-var]
-        assert (slot.speaks_for is None) == (loudest <= FAINT)  # type: ignore[operator]
+def test_faint_evidence_is_neutral(fitted: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [max(slot.predicted, slot.runner_up or 0.0) for slot in explain_nodes(fitted, MIXED)[0].slots]
+    middle = sorted(sizes)[2]
+    monkeypatch.setattr(module, "FAINT", middle)
+    (found,) = explain_nodes(fitted, MIXED)
+    assert [slot.speaks_for is None for slot in found.slots] == [size <= middle for size in sizes]
+    assert str(found).count(" are neutral: ") == 3
 
 
 @pytest.fixture(scope="module")

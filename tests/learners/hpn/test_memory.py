@@ -6,7 +6,6 @@ Order, grouping, merging and unlearning are tested through the estimator, in ``t
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -174,62 +173,6 @@ def test_sums_and_remembered_nodes(kind: str, has_val: bool) -> None:
     assert memory.kept.remembered.tolist() == sorted([*row, int(not has_val)] for row in rows)
 
 
-@pytest.mark.parametrize("is_wide", [False, True])
-def test_small_fits_are_summed_later(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wide slots are sparse, however full they are."""
-    view, empty = VIEW, EMPTY
-    if is_wide:
-        x = np.zeros((NUM_NODES, 2100), np.float32)
-        x[:, :NUM_FEATURES] = VIEW.x.numpy()
-        x[100:, :1500] += 1
-        view = GraphView(to_csr(sp.csr_matrix(x)), VIEW.edge_index, VIEW.ids)
-        empty = Memory.empty(SETTINGS, 2100, SEED)
-    nodes = np.random.default_rng(0).permutation(120)
-    wholes = [learn(nodes, memory=empty, view=view)]
-    monkeypatch.setattr(module, "SMALL_FIT", 40)
-    monkeypatch.setattr(module, "MOST_PENDING", 70)
-    wholes.append(learn(nodes, memory=empty, view=view))
-    assert [len(whole._kept.pending) for whole in wholes] == [1, 0]
-    memory, pending = empty, []
-    for part in np.split(nodes, 6):
-        memory = learn(part, memory=memory, view=view)
-        pending.append(sum(len(fit.y) for fit in memory._kept.pending))
-    assert pending == [20, 40, 60, 80, 0, 20]  # summed when more than 70 are pending
-    assert sp.issparse(memory._kept.pending[0].rows[-1]) == is_wide
-    for whole in wholes:
-        assert flatten(memory.state()) == flatten(whole.state())
-    assert not memory._kept.pending
-
-
-def test_nodes_are_remembered_as_often_as_they_can_be_unlearned() -> None:
-    """Held-out nodes as often as they were learned, validation nodes once."""
-    train, val = pick(range(60)), pick(range(60, 90))
-    once = learn(train[0]).learn(VIEW, NO_NODES, val)
-    twice = learn(train[0], memory=once).learn(VIEW, NO_NODES, val)
-    held = int(is_held(VIEW, train[0]).sum())
-    assert np.bincount(twice.kept.remembered[:, 2]).tolist() == [30, 2 * held]
-    assert_same(twice.unlearn(VIEW, train), once)
-    assert np.bincount(once.merge(once).kept.remembered[:, 2]).tolist() == [30, 2 * held]
-    left = once.drop_validation(VIEW, once.kept.remembered[once.kept.remembered[:, 2] == 0][:10])
-    assert np.bincount(left.kept.remembered[:, 2]).tolist() == [20, held]
-    assert_same(once.learn_again(VIEW, train), once)
-
-
-def test_a_forgotten_class_is_never_predicted() -> None:
-    whole = learn(range(80))
-    memory = whole.forget_class(4)
-    assert memory.counts == {label: whole.counts[label] for label in (3, 9)}
-    assert set(memory.kept.remembered[:, 1].tolist()) == {3, 9}
-    assert flatten(memory.kept.learned.state()) == flatten(whole.kept.learned.drop(4).state())
-    found = memory.extractors(VIEW)
-    predicted = np.array(found.classes)[found.evidence(VIEW, np.arange(150))[2].argmax(axis=1)]
-    assert (predicted == Y)[Y != 4].mean() > 0.8
-    for label in (3, 9):
-        memory = memory.forget_class(label)
-    assert memory.counts == {}
-    assert "learned" not in pickle.loads(pickle.dumps(memory)).state()
-
-
 CHANGES: dict[str, Callable[[Memory], Memory]] = {
     "learn": lambda memory: learn(range(80, 90), memory=memory),
     "learn in another graph": lambda memory: learn(range(80, 90), memory=memory, view=FOREIGN),
@@ -315,12 +258,6 @@ def test_without_remembered_nodes_weights_are_equal() -> None:
         assert found.scales[bank] == pytest.approx(np.sqrt((centred**2).mean()))
 
 
-def test_one_class_only() -> None:
-    found = learn(np.flatnonzero(Y == 9)).extractors(VIEW)
-    assert found.classes == [9]
-    np.testing.assert_array_equal(found.evidence(VIEW, np.arange(4)), np.zeros((len(BANKS), 4, 1)))
-
-
 def test_typical_evidence_is_of_size_1() -> None:
     assert EMPTY.typical_evidence() == []
     found = learn(range(80)).typical_evidence()
@@ -360,25 +297,3 @@ def test_fitted_weights_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # ---------------------------------------------------------------------- state
-
-
-@pytest.mark.parametrize("queried", [True, False])
-@pytest.mark.parametrize("case", ["held out", "validation", "only held out"])
-def test_state_is_everything(case: str, queried: bool) -> None:
-    nodes = split(range(80))[1][0] if case == "only held out" else np.arange(80)
-    memory = learn(nodes, pick(range(80, 130)) if case == "validation" else NO_NODES)
-    if queried:
-        memory.extractors(VIEW).evidence(VIEW, np.arange(10))
-    state, stored = memory.state(), pickle.dumps(memory)
-    assert b"GraphView" in pickle.dumps(VIEW)
-    assert b"GraphView" not in stored
-    again = EMPTY.load(state)
-    again.load_solved(memory.solved_state())
-    for other in (again, EMPTY.load(state), pickle.loads(stored), copy.deepcopy(memory)):
-        assert_same(other, memory)
-        tensors = [part for part in flatten(state).values() if isinstance(part, tuple)]
-        assert other.num_stored == sum(np.size(values) for _, values in tensors)
-        more = learn(range(130, 150), memory=other)
-        assert_same(more, learn(range(130, 150), memory=memory))
-    third = EMPTY.load(state)  # which nothing has changed
-    assert third.counts == {label: int((Y[nodes] == label).sum()) for label in CLASSES}

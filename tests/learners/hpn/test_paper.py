@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +8,7 @@ import torch
 
 from hpn.datasets import Graph, load_dataset
 from hpn.errors import ConfigError
-from hpn.evaluation import evaluate
-from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners.hpn import PaperHPN
-from hpn.learners.hpn.paper import Selection
 from hpn.nn.hpn import codebook
 from hpn.nn.hpn.codebook import Codebook, unit
 from hpn.nn.hpn.sampling import NeighborSampler
@@ -63,24 +59,6 @@ def test_the_papers_thresholds_are_searched() -> None:
     assert set(PaperHPN.search_space) == {"threshold_atomic", "threshold_node", "threshold_class"}
     for choice in PaperHPN.search_space.values():
         assert choice.values == pytest.approx(grid)
-
-
-def test_large_settings_learn_every_task_and_leave_the_extractors_of_earlier_ones_alone(graph: Graph) -> None:
-    stream, learner = TaskStream(graph), PaperHPN(**LARGE, epochs=30)
-    own, then = [], []
-
-    def extractors(selection: Selection) -> list[torch.Tensor]:
-        network = learner.network_
-        chosen = [network.node_extractors[selection.node[0]]]
-        return [part.detach().clone() for part in (*chosen, network.structure_extractors[selection.structure[0]])]
-
-    for index in range(len(stream)):
-        learner.fit_task(stream.step(index))
-        own.append(extractors(learner.selections_[index]))
-        then.append(evaluate(learner, stream, after=index, mode="oracle").accuracy[index])
-    for selection, before in zip(learner.selections_, own, strict=True):
-        assert all(torch.equal(*pair) for pair in zip(extractors(selection), before, strict=True))
-    assert sum(then) / len(then) > 70
 
 
 def test_reserved_extractors_are_unused_ones_until_there_are_none(ten: Graph, caplog: pytest.LogCaptureFixture) -> None:
@@ -212,24 +190,6 @@ def test_levels(stream: TaskStream) -> None:
         assert all(learner.prototype_counts.values())
         scores.append(predictions(learner, stream, 2))
     assert scores[0] != scores[1] != scores[2]
-
-
-@pytest.mark.parametrize("name", ["means", "few extractors"])
-def test_the_state_is_complete(ten: Graph, name: str, tmp_path: Path) -> None:
-    stream = TaskStream(ten, scenario="class")
-    learner = fit(PaperHPN(**CERTIFIED[name], seed=2), stream, tasks=3)
-    save_checkpoint(tmp_path, {"learner": learner.state_dict()})
-    saved = load_checkpoint(tmp_path)
-    assert saved is not None
-    loaded = PaperHPN(**CERTIFIED[name], seed=2)
-    loaded.load_state_dict(saved["learner"])
-    assert predictions(loaded, stream, 3) == predictions(learner, stream, 3)
-    assert loaded.selections_ == learner.selections_
-    assert loaded.prototype_counts == learner.prototype_counts
-    assert all(loaded.is_certified(task) for task in range(3))
-    for one in (learner, loaded):
-        one.fit_task(stream.step(3))
-    assert predictions(loaded, stream, 4) == predictions(learner, stream, 4)
 
 
 def test_parameters_are_counted_by_hand(graph: Graph) -> None:

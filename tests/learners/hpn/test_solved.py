@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import pickle
 from typing import Any
 
@@ -16,12 +15,11 @@ from hpn.learners.hpn.partitions import Labelled
 from hpn.learners.hpn.presets import SolvedSettings
 from hpn.learners.hpn.solved import Evidence, SolvedNetwork, TaskPart
 from hpn.learners.hpn.task_extractor import TaskExtractor
-from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
+from hpn.streams import GraphView, Query, Scenario, TaskStream
 from hpn.theory import max_code_size
 
 WIDTH = 50
 SETTINGS = SolvedSettings(width=WIDTH)
-PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
 ALL_NODES = np.arange(300)
 NO_NODES: Labelled = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -51,22 +49,6 @@ def flatten(state: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------- the learner in a stream
-
-
-@pytest.mark.parametrize("has_val", [True, False])
-def test_results_do_not_depend_on_the_order_and_grouping_of_tasks(graph: Graph, has_val: bool) -> None:
-    """Tasks that all show the whole graph, so that only the order of nodes and classes differs."""
-    view, numbers, found = make_view(graph), torch.arange(graph.num_nodes), []
-    for partition in PARTITIONS:
-        learner = SolvedHPN(width=WIDTH)
-        for index, classes in enumerate(partition):
-            members = numbers[torch.isin(graph.y, torch.tensor(classes))]
-            train, val = members[members % 3 > 0], members[members % 6 == 0] if has_val else members[:0]
-            task = Step(index, classes, "class", view, train, graph.y[train], val, graph.y[val])
-            learner.fit_task(task)
-        scores = learner.predict_scores(Query(view, numbers, (0, 1, 2, 3, 4, 5)))
-        found.append((scores.tolist(), flatten(learner.network_.memory.state())))
-    assert all(other == found[0] for other in found[1:])
 
 
 @both_edges
@@ -185,25 +167,6 @@ def test_representations(graph: Graph, scenario: Scenario) -> None:
         assert shown.shape[1] == (2 * 3 if is_own else 6 * (len(BANKS) + 2))
 
 
-@both_edges
-@both_scenarios
-def test_state_is_everything(graph: Graph, scenario: Scenario, edges: Any) -> None:
-    stream = TaskStream(graph, tasks="0,1;2;3,4,5", scenario=scenario, edges=edges)
-    learner = fit(stream, 2, seed=3)
-    state = learner.state_dict()
-    again = SolvedHPN(width=WIDTH, seed=3).load_state_dict(state)
-    for other in (again, copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
-        assert isinstance(other, SolvedHPN)
-        assert flatten(other.state_dict()) == flatten(state)
-        assert other.certificates_ == learner.certificates_
-        other.fit_task(stream.step(2))
-    learner.fit_task(stream.step(2))
-    for task, mode in ((0, "oracle"), (1, "oracle"), (2, "oracle"), (None, "global"), (1, "grouped")):
-        query, _ = stream.query(step=task, after=2, evaluate=mode)
-        assert torch.equal(again.predict_scores(query), learner.predict_scores(query))
-    assert flatten(again.state_dict()) == flatten(learner.state_dict())
-
-
 # ---------------------------------------------------------------------- evidence and prototypes
 
 
@@ -280,21 +243,6 @@ def test_a_task_that_is_learned_again_uses_all_its_nodes(network: SolvedNetwork,
         assert evidence.banks == BANKS
         np.testing.assert_array_equal(evidence.values, expected)
     assert b"GraphView" not in pickle.dumps(network)
-
-
-def test_one_class_and_then_another(network: SolvedNetwork, view: GraphView, graph: Graph) -> None:
-    network.learn(view, choose(graph, 2, odd=True), NO_NODES, 7)
-    evidence = network.find_evidence(view, ALL_NODES, 7)
-    assert (evidence.classes, evidence.values.shape) == ([2], (1, 300, 1))
-    network.learn(view, choose(graph, 5, odd=True), NO_NODES, 7)
-    evidence = network.find_evidence(view, ALL_NODES, 7)
-    assert evidence.classes == [2, 5]
-    nodes, labels = choose(graph, 2, 5, odd=False)
-    answers = np.array([2, 5])[network.combine(evidence)[nodes].argmax(axis=1)]
-    assert (answers == labels).mean() > 0.7
-    network.memory = network.memory.forget_class(2)
-    network.learn(view, choose(graph, 5, odd=False), NO_NODES, 7)
-    assert network.tasks[7].classes == [5], "a forgotten class stays forgotten"
 
 
 def test_validation_nodes_of_other_classes_do_not_count_for_the_task(view: GraphView, graph: Graph) -> None:

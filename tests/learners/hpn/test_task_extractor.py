@@ -106,23 +106,6 @@ def test_neighbours_are_used_where_they_help(helps: bool, kind: str, num_train: 
     assert accuracy(found, view, test) > (0.85 if helps else 0.95)
 
 
-@pytest.mark.parametrize("lengths", ["informative", "noise"])
-def test_lengths_are_used_where_they_distinguish_classes(lengths: str) -> None:
-    rng = np.random.default_rng(1)
-    y = np.arange(120) % 2
-    if lengths == "informative":
-        x = np.abs(rng.normal(size=(120, 6))) + 1
-        x *= (1 + 3 * y[:, None]) / np.linalg.norm(x, axis=1, keepdims=True)
-    else:
-        x = np.eye(2, 6)[y] + 0.4 * rng.normal(size=(120, 6))
-        x *= np.exp(2 * rng.normal(size=(120, 1)))
-    view = GraphView(torch.from_numpy(x.astype(np.float32)), torch.zeros(2, 0).long())
-    train, val, test = split(y, 60, 10)
-    found = choose_extractor(view, train, val, 2)
-    assert found.is_unit == (lengths == "noise")
-    assert accuracy(found, view, test) > 0.85
-
-
 def naive_slot(view: GraphView, normalization: str, hop: int, is_unit: bool) -> np.ndarray:
     matrix = np.eye(view.num_nodes)
     matrix[tuple(view.edge_index.numpy())] = 1

@@ -121,14 +121,3 @@ def test_the_digest_covers_exactly_what_predictions_use() -> None:
                 assert (digest() == first) == stays
                 part.copy_(old)
     assert digest() == first
-
-
-def test_the_state_is_complete() -> None:
-    network = make()
-    network(embeddings(), task=0)
-    torch.manual_seed(5)
-    other = PrototypeNetwork(6, 2, **SIZES)
-    other.load_state_dict(network.state_dict())
-    atomic = embeddings(seed=4)
-    assert torch.equal(other(atomic).logits, network(atomic).logits)
-    assert torch.equal(other(atomic, task=1).logits, network(atomic, task=1).logits)

@@ -69,27 +69,17 @@ def draw(
 
 
 @relaxed
-@given(graphs(), st.integers(0, 3))
+@given(graphs(), st.lists(st.integers(1, 2), min_size=1, max_size=3), st.integers(0, 3))
 def test_draws_are_all_nodes_at_exactly_that_distance_and_the_node_itself_if_there_are_none(
-    graph: tuple[Tensor, int], seed: int
+    graph: tuple[Tensor, int], counts: list[int], seed: int
 ) -> None:
+    """Slots are in the order of hops."""
     edge_index, num_nodes = graph
-    drawn = draw(edge_index, num_nodes, (1, 1, 1), turns=range(400), seed=seed)
+    drawn = draw(edge_index, num_nodes, tuple(counts), turns=range(400), seed=seed)
+    assert drawn.shape == (400, num_nodes, sum(counts))
     for node in range(num_nodes):
-        for hop, ring in enumerate(rings(edge_index, node, hops=3)):
-            assert set(drawn[:, node, hop].tolist()) == (ring or {node})
-
-
-@relaxed
-@given(graphs(), st.lists(st.integers(1, 4), min_size=1, max_size=3))
-def test_slots_are_in_order_of_hops(graph: tuple[Tensor, int], counts: list[int]) -> None:
-    edge_index, num_nodes = graph
-    (drawn,) = draw(edge_index, num_nodes, tuple(counts))
-    assert drawn.shape == (num_nodes, sum(counts))
-    for node in range(num_nodes):
-        hops = drawn[node].split(counts)
-        for part, ring in zip(hops, rings(edge_index, node, len(counts)), strict=True):
-            assert set(part.tolist()) <= (ring or {node})
+        for of_hop, ring in zip(drawn[:, node].split(counts, dim=1), rings(edge_index, node, len(counts)), strict=True):
+            assert all(set(slot.tolist()) == (ring or {node}) for slot in of_hop.t())
 
 
 def test_every_node_of_a_ring_is_as_likely_as_every_other() -> None:
