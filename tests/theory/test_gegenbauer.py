@@ -43,18 +43,6 @@ def test_different_degrees_are_orthogonal_and_the_mean_square_is_one_over_the_ha
     assert_allclose(means * np.outer(scale, scale), np.eye(DEGREE + 1), atol=1e-9)
 
 
-@pytest.mark.parametrize(("dim", "degree"), [(3, 2), (3, 4), (4, 2), (5, 2)])
-def test_between_unit_vectors_they_are_positive_and_of_the_rank_of_the_harmonics(dim: int, degree: int) -> None:
-    """The one fact that linear-programming bounds rest on."""
-    vectors = np.random.default_rng(0).normal(size=(40, dim))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = vectors @ vectors.T
-    table = gegenbauer(dim, degree, cosines.ravel())[degree].reshape(cosines.shape)
-    eigenvalues = np.linalg.eigvalsh(table)
-    assert eigenvalues.min() > -1e-12
-    assert (eigenvalues > 1e-9).sum() == harmonic_dimensions(dim, degree)[degree]
-
-
 @pytest.mark.parametrize("dim", DIMS)
 def test_sums_of_cosines_are_the_same_polynomials(dim: int) -> None:
     angles, j = np.linspace(0, math.pi, 41), np.arange(DEGREE + 1)

@@ -69,13 +69,6 @@ def on_a_grid(dim: int, cosine: float, coefficients: Floats, num: int) -> tuple[
     return x, coefficients @ gegenbauer(dim, len(coefficients) - 1, x)
 
 
-@pytest.mark.parametrize(("dim", "expected"), [(3, 13.158), (4, 25.558), (5, 46.337), (6, 82.631), (7, 140.162)])
-def test_published_bounds_on_kissing_numbers(dim: int, expected: float) -> None:
-    value = certificate_at(dim, 0.5).value
-    assert expected <= value <= expected + 0.002
-    assert math.floor(value) == math.floor(expected)
-
-
 @pytest.mark.parametrize(("dim", "cosine", "size"), SHARP)
 def test_sharp_codes_meet_the_bound(dim: int, cosine: float, size: int) -> None:
     value = certificate_at(dim, cosine).value
@@ -135,15 +128,6 @@ def test_the_largest_value_is_never_too_low_and_hardly_too_high(
     x, values = on_a_grid(dim, cosine, coefficients, 3000)
     assert exact_value(dim, coefficients, float(x[values.argmax()])) <= Fraction(found)
     assert found <= values.max() + 1e-4 * size
-
-
-@pytest.mark.parametrize("shift", [0.0, 1e-9, 1e-4, 1.0])
-@pytest.mark.parametrize(("dim", "cosine"), [(3, 0.5), (8, 0.5), (4, 0.8)])
-def test_the_largest_value_sees_small_peaks(dim: int, cosine: float, shift: float) -> None:
-    coefficients = certificate_at(dim, cosine).coefficients.copy()
-    before = largest_value(dim, cosine, coefficients)
-    coefficients[0] += shift
-    assert_allclose(largest_value(dim, cosine, coefficients) - before, shift, atol=1e-11)
 
 
 @pytest.mark.parametrize("cosine", [0.0, 0.3, 0.99])

@@ -6,8 +6,8 @@ import pytest
 
 from hpn.errors import ConfigError
 from hpn.learners import HPN
-from hpn.theory import MemoryBound, choose, max_code_size
-from hpn.theory.memory import BYTES, LEVELS, NO_BOUND, THRESHOLDS, describe_bound, parse_bytes
+from hpn.theory import MemoryBound, choose
+from hpn.theory.memory import BYTES, NO_BOUND, THRESHOLDS, describe_bound, parse_bytes
 
 PAPER = (0.3, 0.3, 0.4)
 KILOBYTE = 1000
@@ -24,13 +24,8 @@ def test_the_papers_thresholds_on_the_circle_by_hand() -> None:
     assert bound.prototypes == {"atomic": 44 * 7, "node": 7, "class": 6}
     assert bound.num_parameters == 2 * (308 + 7 + 6) == 642
     assert bound.num_bytes == 4 * 642 == 2568
-
-
-def test_in_one_set_extractors_share_a_code() -> None:
-    bound = MemoryBound(2, PAPER, num_extractors=22, in_one_set=True)
-    assert bound.prototypes == {"atomic": 7, "node": 7, "class": 6}
-    assert (bound.num_parameters, bound.num_bytes) == (40, 160)
-    assert bound.codes == MemoryBound(2, PAPER, num_extractors=22).codes
+    one_set = MemoryBound(2, PAPER, num_extractors=22, in_one_set=True)
+    assert one_set.prototypes == {"atomic": 7, "node": 7, "class": 6}
 
 
 @pytest.mark.parametrize("in_one_set", [False, True])
@@ -40,13 +35,6 @@ def test_extractors_count_once_their_features_are_known(in_one_set: bool) -> Non
     assert with_them.prototypes == without.prototypes
     assert with_them.num_parameters - without.num_parameters == (3 + 3) * 1433 * 2
     assert with_them.num_bytes == BYTES * with_them.num_parameters
-
-
-def test_each_level_has_its_own_threshold() -> None:
-    bound = MemoryBound(3, (0.5, 0.7, 1.0), num_extractors=1)
-    assert tuple(bound.codes) == tuple(bound.prototypes) == LEVELS
-    assert bound.codes == {level: max_code_size(3, t) for level, t in zip(LEVELS, (0.5, 0.7, 1.0), strict=True)}
-    assert bound.prototypes == {"atomic": 26, "node": max_code_size(3, 0.7).size, "class": 6}
 
 
 def test_memory_beyond_floating_point_is_still_a_whole_number() -> None:
@@ -77,20 +65,18 @@ def test_a_learner_has_the_same_bounds(levels: str, params: dict[str, Any]) -> N
 @pytest.mark.parametrize("in_one_set", [False, True])
 @pytest.mark.parametrize("budget", [500, 20 * KILOBYTE])
 def test_every_choice_fits_and_the_next_smaller_distance_does_not(budget: int, in_one_set: bool) -> None:
-    dims = (1, 2, 3, 4)
-    chosen = choose(budget, dims=dims, in_one_set=in_one_set)
+    dims, options = (1, 2, 3, 4), {"num_extractors": 5, "num_features": 2, "in_one_set": in_one_set}
+    chosen = choose(budget, dims=dims, **options)
     assert tuple(chosen) == dims
     for dim, bound in chosen.items():
         if bound is None:
-            assert of_one_threshold(dim, THRESHOLDS[-1], in_one_set=in_one_set).num_bytes > budget
+            assert of_one_threshold(dim, THRESHOLDS[-1], **options).num_bytes > budget
             continue
-        assert (bound.dim, bound.num_extractors, bound.in_one_set) == (dim, 22, in_one_set)
-        assert len(set(bound.thresholds)) == 1
+        assert bound == of_one_threshold(dim, bound.thresholds[0], **options)
         assert bound.num_bytes <= budget
         place = THRESHOLDS.index(bound.thresholds[0])
         if place:
-            smaller = of_one_threshold(dim, THRESHOLDS[place - 1], in_one_set=in_one_set)
-            assert smaller.num_bytes > budget
+            assert of_one_threshold(dim, THRESHOLDS[place - 1], **options).num_bytes > budget
 
 
 def test_a_budget_met_exactly_is_met() -> None:
@@ -105,25 +91,6 @@ def test_a_budget_met_exactly_is_met() -> None:
 @pytest.mark.parametrize("budget", [0, 100, 4 * 3 * 46 * 6 - 1])
 def test_when_not_even_right_angles_fit_there_is_no_choice(budget: int) -> None:
     assert choose(budget, dims=(3,)) == {3: None}
-
-
-def test_features_take_from_the_budget() -> None:
-    without = choose(10 * KILOBYTE, dims=(2,))[2]
-    with_them = choose(10 * KILOBYTE, dims=(2,), num_extractors=22, num_features=20)[2]
-    assert without is not None
-    assert with_them is not None
-    assert with_them.num_features == 20
-    assert with_them.num_bytes <= 10 * KILOBYTE
-    assert with_them.thresholds[0] > without.thresholds[0]
-    assert choose(10 * KILOBYTE, dims=(2,), num_features=1000) == {2: None}
-
-
-def test_fewer_extractors_leave_more() -> None:
-    many, few = choose(5 * KILOBYTE, dims=(2,))[2], choose(5 * KILOBYTE, dims=(2,), num_extractors=2)[2]
-    assert many is not None
-    assert few is not None
-    assert few.num_extractors == 2
-    assert few.thresholds[0] < many.thresholds[0]
 
 
 AMOUNTS = {

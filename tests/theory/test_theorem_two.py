@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hpn.datasets import load_dataset
 from hpn.errors import ConfigError
-from hpn.learners import HPN
 from hpn.nn.hpn.network import PrototypeNetwork
-from hpn.streams import TaskStream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two, extractor_blocks, smallest_eigenvalue
 
 relaxed = settings(deadline=None, max_examples=40)
@@ -76,9 +72,7 @@ def test_a_dependent_column_leaves_exactly_nothing() -> None:
     assert smallest_by_numpy(build_w(network))[0] != 0.0
     assert smallest_eigenvalue(extractor_blocks(network)) == 0.0
     condition = check_theorem_two(network, 0.3, torch.zeros(1, 5), torch.ones(1, 5))
-    assert condition.can_have_full_rank
-    assert not condition.has_full_rank
-    assert any("dependent columns" in reason for reason in condition.reasons)
+    assert (condition.can_have_full_rank, condition.has_full_rank) == (True, False)
 
 
 def test_the_smallest_eigenvalue_is_that_of_the_worst_block() -> None:
@@ -119,70 +113,51 @@ def test_the_bound_of_the_proof_holds_for_every_pair_and_the_printed_one_does_no
 
 def test_the_condition_can_hold() -> None:
     condition = check_theorem_two(make_network(4, 8), 0.3, torch.zeros(2, 4), torch.full((2, 4), 50.0))
-    assert condition.meets_printed_size
-    assert condition.can_have_full_rank
-    assert condition.has_full_rank
     assert condition.distance == 100.0
     assert condition.right_proved == math.sqrt(condition.eigenvalue * 4) * 100
     assert condition.right_printed == condition.eigenvalue * 4 * 100
-    assert condition.threshold < condition.right_proved
-    assert condition.is_satisfied
+    assert (condition.meets_printed_size, condition.has_full_rank, condition.is_satisfied) == (True, True, True)
     assert condition.reasons == ()
 
 
-def test_tasks_that_are_too_close() -> None:
-    condition = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=0.01, eigenvalue=1.0)
-    assert not condition.is_satisfied
-    (reason,) = condition.reasons
-    assert "t_A = 0.3 is not below" in reason
-    assert "0.02" in reason
-    on_the_edge = TheoremTwo(4, 4, 3, 3, threshold=0.25, distance=0.125, eigenvalue=1.0)
-    assert on_the_edge.right_proved == on_the_edge.threshold
-    assert not on_the_edge.is_satisfied
-    assert len(on_the_edge.reasons) == 1
+NOT_BELOW, TOO_FEW, STACKED = "is not below √", "a structure extractor has", "the node extractors have"
+PRINTED, ALIKE = "the theorem's own size condition fails", "the tasks' distance is 0"
 
 
-def test_tasks_with_a_node_alike() -> None:
-    for dim, num_reasons in ((4, 1), (2, 3)):
-        condition = check_theorem_two(make_network(4, dim), 0.3, torch.ones(1, 4), torch.ones(2, 4))
-        assert condition.distance == condition.right_proved == 0.0
-        assert len(condition.reasons) == num_reasons
-        assert "distance is 0" in condition.reasons[-1]
+@pytest.mark.parametrize(
+    ("numbers", "threshold", "distance", "eigenvalue", "reasons"),
+    [
+        ((4, 4, 3, 3), 0.3, 0.01, 1.0, [NOT_BELOW]),
+        ((4, 4, 3, 3), 0.25, 0.125, 1.0, [NOT_BELOW]),  # on the edge: √(1 · 4) · 0.125 is the threshold
+        ((4, 4, 3, 3), 0.3, 0.01, 100.0, [NOT_BELOW]),  # the printed form would allow it
+        ((4, 4, 3, 3), 0.3, 10.0, 0.0025, []),  # the printed form would not
+        ((4, 4, 3, 3), 0.3, 0.0, 1.0, [ALIKE]),
+        ((4, 4, 3, 3), 0.3, 1.0, 0.0, ["dependent columns"]),
+        ((4, 2, 1, 3), 0.3, 0.0, 0.0, [TOO_FEW, STACKED, PRINTED, ALIKE]),
+        ((6, 4, 3, 3), 0.3, 1e6, 0.0, [TOO_FEW]),  # 3 · 4 + 3 · 4 = (3 + 1) · 6, and the printed size is not enough
+        ((1433, 16, 22, 22), 0.3, 0.1, 0.0, [TOO_FEW, STACKED, PRINTED]),  # the paper's on Cora
+    ],
+)
+def test_every_reason_is_stated(
+    numbers: tuple[int, int, int, int], threshold: float, distance: float, eigenvalue: float, reasons: list[str]
+) -> None:
+    condition = TheoremTwo(*numbers, threshold=threshold, distance=distance, eigenvalue=eigenvalue)
+    assert condition.is_satisfied == (not reasons)
+    assert condition.meets_printed_size == (PRINTED not in reasons)
+    assert len(condition.reasons) == len(reasons)
+    for found, expected in zip(condition.reasons, reasons, strict=True):
+        assert expected in found
 
 
-def test_the_root_decides_where_the_printed_form_says_otherwise() -> None:
-    printed_only = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=0.01, eigenvalue=100.0)
-    assert printed_only.right_proved < printed_only.threshold < printed_only.right_printed
-    assert not printed_only.is_satisfied
-    proved_only = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=10.0, eigenvalue=0.0025)
-    assert proved_only.right_printed < proved_only.threshold < proved_only.right_proved
-    assert proved_only.is_satisfied
-
-
-def test_too_few_rows_for_the_features() -> None:
+def test_reasons_have_numbers() -> None:
     condition = check_theorem_two(make_network(6, 2, 2), 0.3, torch.zeros(1, 6), torch.ones(1, 6))
     assert condition.eigenvalue == condition.right_proved == condition.right_printed == 0.0
-    assert not condition.can_have_full_rank
-    assert not condition.is_satisfied
     structure, node, printed = condition.reasons
     assert "a structure extractor has 2 rows for 6 features" in structure
     assert "4 rows in all for 6 features" in node
     assert "l_a d_a + l_r d_r is 8, and (l_r + 1) d_v is 18" in printed
-
-
-def test_the_printed_size_is_not_enough() -> None:
-    """3 · 4 + 3 · 4 = (3 + 1) · 6, and the stacked A_i have 12 rows; but each R_k has 4 for 6 columns."""
-    network = make_network(6, 4)
-    w = build_w(network)
-    assert w.shape == (24, 24)
-    assert np.linalg.matrix_rank(w) < 24
-    condition = check_theorem_two(network, 0.3, torch.zeros(1, 6), torch.full((1, 6), 1e6))
-    assert condition.meets_printed_size
-    assert not condition.can_have_full_rank
-    assert not condition.is_satisfied
-    (reason,) = condition.reasons
-    assert "4 rows for 6 features" in reason
-    assert "d_r >= d_v" in reason
+    (close,) = TheoremTwo(4, 4, 3, 3, threshold=0.3, distance=0.01, eigenvalue=1.0).reasons
+    assert "t_A = 0.3 is not below √(λ_min (l_r + 1)) dist = 0.02" in close
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 10), st.integers(1, 10))
@@ -198,55 +173,10 @@ def test_neighbours_from_elsewhere_void_the_proof(missing: str) -> None:
     x, y = torch.zeros(1, 4), torch.full((1, 4), 50.0)
     condition = check_theorem_two(make_network(4, 8), 0.3, x, y, **{missing: False})
     assert condition.threshold < condition.right_proved
-    assert not condition.is_satisfied
     (reason,) = condition.reasons
     assert {"neighbors_stay": "other tasks", "slots_are_nodes": "means"}[missing] in reason
-
-
-def test_tasks_share_prototypes_although_the_condition_is_met() -> None:
-    """The same directions at three times the length: far apart for the theorem, the same for a cosine."""
-    network = make_network(5, 5)
-    generator = torch.Generator().manual_seed(2)
-    before = 1e5 * torch.randn(20, 5, generator=generator)
-    after = 3 * before
-    condition = check_theorem_two(network, 0.3, before, after)
-    assert condition.is_satisfied
-    assert condition.threshold < condition.right_printed
-
-    def embed(x: Tensor) -> Tensor:
-        own = torch.einsum("nf,afd->nad", x, torch.stack(list(network.node_extractors))[:1])
-        others = torch.einsum("nf,rfd->nrd", x, torch.stack(list(network.structure_extractors)))
-        return torch.cat([own, others], dim=1)
-
-    with torch.no_grad():
-        first = network(embed(before), task=0)
-        count = len(network.atomic_prototypes)
-        second = network(embed(after), task=1)
-    assert torch.equal(first.matched[0], second.matched[0])
-    assert len(network.atomic_prototypes) == count > 1
-    assert set(network.atomic_prototypes.tasks.tolist()) == {0}
 
 
 def test_features_that_the_network_is_not_for() -> None:
     with pytest.raises(ConfigError, match="nodes have 4 features, but the extractors are for 5"):
         check_theorem_two(make_network(5, 5), 0.3, torch.ones(1, 4), torch.ones(1, 4))
-
-
-def test_the_papers_numbers_cannot_satisfy_it_on_cora(data_root: Path) -> None:
-    if not (data_root / "Cora").is_dir():
-        pytest.skip(f"no Cora in {data_root}")
-    stream = TaskStream(load_dataset("cora", data_root=data_root))
-    learner = HPN(preset="paper", epochs=1, warmup_epochs=1)
-    learner.fit_task(stream.step(0))
-    threshold = learner.threshold_atomic
-    x_before, x_after = (stream.step(index).graph.x for index in (0, 1))
-    condition = check_theorem_two(learner.network_, threshold, x_before, x_after)
-    assert (condition.num_features, condition.dim) == (1433, 16)
-    assert condition.distance > 0
-    assert condition.eigenvalue == 0.0
-    assert not condition.can_have_full_rank
-    assert not condition.meets_printed_size
-    assert not condition.is_satisfied
-    assert len(condition.reasons) == 3
-    assert "16 rows for 1,433 features" in condition.reasons[0]
-    assert "352 rows in all for 1,433 features" in condition.reasons[1]

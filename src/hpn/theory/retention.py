@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hpn.datasets.sparse import select_rows
@@ -21,27 +22,14 @@ from hpn.nn.hpn.network import PrototypeNetwork
 from hpn.streams import GraphView, Query, Stream
 from hpn.theory.theorem_two import TheoremTwo, check_theorem_two
 
-VECTORS_AT_ONCE = 1 << 14  # prototypes of nodes compared at once, which bounds the memory
+if TYPE_CHECKING:
+    from hpn.learners.hpn import PaperHPN, SolvedHPN
+
+VECTORS_AT_ONCE = 1 << 14  # matched at once, which bounds the memory
 
 NO_THEOREM = (
     "Theorem 2 does not apply: this network has no block matrix of extractors that tasks share and later tasks train."
 )
-
-
-class PrototypeLearner(Protocol):
-    """A learner that predicts through prototypes, such as :class:`hpn.learners.HPN`."""
-
-    def predict(self, query: Query) -> Tensor:
-        """One class number per node."""
-
-    def predict_scores(self, query: Query) -> Tensor:
-        """Log-probabilities of the classes."""
-
-    def represent(self, query: Query) -> Tensor | None:
-        """The matched prototypes of each node, concatenated: of its slots, then of the higher levels."""
-
-    def is_certified(self, task: int) -> bool:
-        """Whether everything that the predictions of a task depend on is unchanged."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +100,7 @@ class RetentionReport:
         }
 
 
-@dataclass(eq=False)
-class _Predictions:
+class _Predictions(NamedTuple):
     """The output of a learner for all nodes of a task at some time."""
 
     representation: Tensor
@@ -145,7 +132,7 @@ class RetentionStudy:
         (True, 0)
     """
 
-    def __init__(self, learner: PrototypeLearner, stream: Stream) -> None:
+    def __init__(self, learner: PaperHPN | SolvedHPN, stream: Stream) -> None:
         self.learner = learner
         self.stream = stream
         self._own: list[Tensor] = []
@@ -249,16 +236,9 @@ def _count_rematched(network: PrototypeNetwork, before: Tensor, now: Tensor) -> 
     dim, (atomic, *above) = network.dim, (codebook.threshold for codebook in network.codebooks)
     num_slots = before.shape[1] // dim - len(above)
     thresholds = torch.tensor([atomic] * num_slots + above, dtype=torch.float64)
-    size = max(1, VECTORS_AT_ONCE // len(thresholds))
-    pairs = zip(torch.split(before, size), torch.split(now, size), strict=True)
-    return sum(int((_cosines(old, new, dim) < 1 - thresholds).any(dim=1).sum()) for old, new in pairs)
-
-
-def _cosines(before: Tensor, now: Tensor, dim: int) -> Tensor:
-    """Cosine between the vectors in the same place, ``[n, num_places]``."""
-    old, new = (rows.double().view(len(rows), rows.shape[1] // dim, dim) for rows in (before, now))
-    lengths: Tensor = torch.linalg.vector_norm(old, dim=2) * torch.linalg.vector_norm(new, dim=2)
-    return (old * new).sum(dim=2).div_(lengths)
+    old, new = (rows.double().view(len(rows), -1, dim) for rows in (before, now))
+    cosine = F.cosine_similarity(old, new, dim=2)  # of the vectors in the same place
+    return int((cosine < 1 - thresholds).any(dim=1).sum())
 
 
 def _count_shared(network: PrototypeNetwork, now: Tensor, latest: Tensor) -> int:

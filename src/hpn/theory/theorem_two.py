@@ -114,9 +114,7 @@ class TheoremTwo:
     @property
     def is_satisfied(self) -> bool:
         """Whether all assumptions of the proof hold. Tasks may still share prototypes."""
-        return (
-            self.has_full_rank and self.threshold < self.right_proved and self.neighbors_stay and self.slots_are_nodes
-        )
+        return not self.reasons
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -162,11 +160,9 @@ class TheoremTwo:
 
     def to_json(self) -> dict[str, Any]:
         """Numbers and verdicts as plain data."""
-        verdicts = (
-            *("can_have_full_rank", "meets_printed_size", "has_full_rank", "right_printed", "right_proved"),
-            "is_satisfied",
-        )
-        return {**asdict(self), **{name: getattr(self, name) for name in verdicts}, "reasons": list(self.reasons)}
+        names = ("can_have_full_rank", "meets_printed_size", "has_full_rank", "right_printed", "right_proved")
+        verdicts = {name: getattr(self, name) for name in (*names, "is_satisfied")}
+        return {**asdict(self), **verdicts, "reasons": list(self.reasons)}
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -236,13 +232,11 @@ def smallest_eigenvalue(blocks: Iterable[Tensor]) -> float:
         raise ConfigError(f"W needs matrices as blocks, got shapes {[tuple(block.shape) for block in blocks]}")
     if any(block.shape[0] < block.shape[1] for block in blocks):
         return 0.0
-    return min(_smallest_squared(block.detach().double().numpy()) for block in blocks)
-
-
-def _smallest_squared(matrix: np.ndarray) -> float:
-    """The smallest singular value, squared; 0 if it is lost in the rounding of the largest."""
-    if not np.isfinite(matrix).all():
+    if not all(bool(torch.isfinite(block).all()) for block in blocks):
         raise ConfigError("extractors hold numbers that are not finite; train with a smaller lr")
-    values = np.linalg.svd(matrix, compute_uv=False)
-    is_lost = values[-1] <= max(matrix.shape) * EPSILON * values[0]
-    return 0.0 if is_lost else float(values[-1]) ** 2
+    smallest = math.inf
+    for block in blocks:
+        values = np.linalg.svd(block.detach().double().numpy(), compute_uv=False)
+        is_lost = values[-1] <= max(block.shape) * EPSILON * values[0]  # in the rounding of the largest
+        smallest = min(smallest, 0.0 if is_lost else float(values[-1]) ** 2)
+    return smallest
