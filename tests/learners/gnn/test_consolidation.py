@@ -128,19 +128,6 @@ def test_new_logits_are_free_when_the_head_grows(graph: Graph, backbone: Any) ->
     assert second.keys() == first.keys()
 
 
-def test_an_unimportant_network_may_move_freely(graph: Graph) -> None:
-    """Importance of exactly 0 everywhere leaves no trace, not even a 0/0."""
-
-    class Careless(Consolidation):
-        def _importance(self, data: TrainingData) -> Weights:
-            return {name: torch.zeros_like(weight) for name, weight in self.network_.named_parameters()}
-
-    stream = TaskStream(graph)
-    learner, plain = fit(Careless(epochs=3, strength=1e6), stream), fit(FineTune(epochs=3), stream)
-    for one, other in zip(learner.network_.parameters(), plain.network_.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
 @pytest.mark.parametrize(("kind", "times"), [(EWC, 3), (TWP, 3), (MAS, 2), (LwF, 1), (FineTune, 1)])
 @pytest.mark.parametrize(("scenario", "outputs"), [("task", [2, 2, 2]), ("class", [2, 4, 6])])
 def test_numbers_kept_between_tasks(

@@ -73,18 +73,3 @@ def test_a_graph_that_stays_in_view_is_stored_once(graph: Graph) -> None:
     learner = fit(stream, epochs=1)
     labels = sum(len(stream.step(index).train) for index in range(3))
     assert learner.num_stored == learner.num_parameters + 300 * 12 + graph.edge_index.numel() + labels
-
-
-def test_sparse_features_count_by_what_they_store(graph: Graph) -> None:
-    x = graph.x * (graph.x > 0.5)
-    sparse = Graph.build(
-        "sparse", x=x.to_sparse_csr(), links=graph.edge_index, y=graph.y, class_order=graph.class_order
-    )
-    stream = TaskStream(sparse)
-    learner = Joint(epochs=1)
-    learner.fit_task(stream.step(0, with_past=True))
-    task = stream.step(0)
-    filled = int((task.graph.x.to_dense() != 0).sum())
-    rows = task.graph.num_nodes + 1
-    data = 2 * filled + rows + task.graph.edge_index.numel() + len(task.train)
-    assert learner.num_stored == learner.num_parameters + data

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from hpn.datasets import Graph
 from hpn.learners import FineTune, Learner, LwF, Observer, Progress
-from hpn.learners.gnn.lwf import distillation
 from hpn.streams import TaskStream
 
 
@@ -21,20 +20,6 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def formula(student: np.ndarray, teacher: np.ndarray, temperature: float) -> float:
     said, taught = softmax(student / temperature), softmax(teacher / temperature)
     return float(-(taught * np.log(said)).sum(axis=1).mean())
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 10.0])
-def test_distillation_is_its_formula(temperature: float) -> None:
-    student, teacher = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = distillation(3 * student, teacher, temperature)
-    assert found.item() == pytest.approx(formula(3 * student.numpy(), teacher.numpy(), temperature))
-
-
-def test_the_gradient_vanishes_where_the_answers_agree() -> None:
-    teacher = torch.randn(5, 3)
-    student = (teacher + 2.0).requires_grad_()
-    (slope,) = torch.autograd.grad(distillation(student, teacher, 2.0), student)
-    assert torch.allclose(slope, torch.zeros_like(slope), atol=1e-6)
 
 
 class Watch(Observer):

@@ -32,12 +32,6 @@ def test_squared_distance_from_the_mean_of_the_own_class(sparse: bool) -> None:
         assert found[at] == pytest.approx(((points[at] - mean) ** 2).sum())
 
 
-def test_a_node_that_is_alone_in_its_class_is_its_mean() -> None:
-    points, target = clouds(10)
-    assert nearest_to_mean(points, torch.arange(10)).tolist() == pytest.approx([0.0] * 10, abs=1e-12)
-    assert float(nearest_to_mean(points, target).max()) > 1
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("radius", [0.2, 0.5, 1.0])
 def test_nodes_of_other_classes_nearby_are_counted(radius: float, sparse: bool) -> None:
@@ -46,15 +40,6 @@ def test_nodes_of_other_classes_nearby_are_counted(radius: float, sparse: bool) 
     assert expected.max() > 0
     found = cover(sp.csr_matrix(points) if sparse else points, target, radius)
     assert found.tolist() == expected.tolist()
-
-
-def test_a_border_between_two_lines() -> None:
-    """Two classes on a line: only those that face each other see the other class."""
-    points = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
-    target = torch.tensor([0, 0, 0, 1, 1, 1])
-    mean = 35 / 18  # over all 36 pairs
-    assert cover(points, target, 1.5 / mean).tolist() == [0, 0, 1, 1, 0, 0]
-    assert cover(points, target, 2.5 / mean).tolist() == [0, 1, 2, 2, 1, 0]
 
 
 def test_what_is_nearby_does_not_depend_on_how_rows_are_taken_in_turns() -> None:
@@ -91,33 +76,6 @@ def test_influence_is_that_of_the_explicit_inverse(damping: float) -> None:
     assert float(expected.abs().max()) > 0.1
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert weights.grad is None
-
-
-def test_influence_tells_how_the_loss_goes_when_a_node_weighs_more() -> None:
-    """Next to what happens: train with one node weighing a little more, and compare the loss over all."""
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(12, 2, generator=generator, dtype=torch.float64)
-    y = torch.randint(3, (12,), generator=generator)
-    start = torch.randn(6, generator=generator, dtype=torch.float64, requires_grad=True)
-    (pull,) = torch.autograd.grad(softmax_losses(start, x, y).mean(), start)
-
-    def settle(extra: int, share: float) -> Tensor:
-        """Newton's method on a loss whose minimum is at the start, but for the node that weighs more."""
-        weights = start.detach().clone()
-        for _ in range(8):
-
-            def loss(w: Tensor) -> Tensor:
-                bent = 0.05 * (w - start.detach()).square().sum() - pull @ w
-                return softmax_losses(w, x, y).mean() + share * softmax_losses(w, x, y)[extra] + bent
-
-            slope = torch.autograd.functional.jacobian(loss, weights)
-            weights = weights - torch.linalg.solve(torch.autograd.functional.hessian(loss, weights), slope)
-        return weights
-
-    found = influence(softmax_losses(start, x, y), [start], damping=0.1, steps=50)
-    for node in range(3):
-        up, down = (softmax_losses(settle(node, share), x, y).mean().item() for share in (1e-4, -1e-4))
-        assert found[node].item() == pytest.approx((up - down) / 2e-4, rel=1e-3, abs=1e-6)
 
 
 def test_influence_where_the_loss_is_not_convex_is_a_number() -> None:

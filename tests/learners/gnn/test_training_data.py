@@ -67,12 +67,6 @@ def test_a_part_has_the_logits_of_the_whole(data: TrainingData) -> None:
         assert batch.x.shape[0] < NUM_NODES or len(batch) > 3
 
 
-def test_a_part_is_about_the_chosen_nodes_in_their_order(data: TrainingData) -> None:
-    chosen = torch.tensor([7, 0, 22])
-    part = data.part(chosen)
-    assert numbers(part) == data.nodes[chosen].tolist()
-
-
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (10, 10), (23, 23), (500, 23)])
 def test_singles_are_different_nodes(data: TrainingData, most: int, count: int) -> None:
     singles = list(data.singles(most))

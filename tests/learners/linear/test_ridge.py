@@ -13,7 +13,6 @@ from hpn.datasets import Graph, load_dataset
 from hpn.evaluation import evaluate
 from hpn.learners.linear import ridge
 from hpn.learners.linear.ridge import Ridge
-from hpn.nn.encoder import STEPS, draw_signs
 from hpn.streams import GraphView, Query, Scenario, Step, TaskStream
 
 PARTITIONS = [[(0, 1), (2, 3), (4, 5)], [(5, 4), (1, 0), (3, 2)], [(3,), (0, 5, 1), (4, 2)], [(2, 0, 4, 1, 5, 3)]]
@@ -103,25 +102,6 @@ def test_classes_that_come_again_are_added_up(graph: Graph) -> None:
     assert torch.allclose(arrived, joint.weights_, rtol=0, atol=1e-8)
 
 
-def test_random_features_by_hand() -> None:
-    x = torch.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 0.0], [5.0, -1.0, 2.0]])
-    links = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    view = GraphView(x, links)
-    nodes, y = torch.tensor([3, 1, 2, 0]), torch.tensor([0, 0, 1, 1])
-    none = torch.zeros(0, dtype=torch.long)
-    learner = Ridge(width=6, max_hops=1, seed=4)
-    learner.fit_task(Step(0, (0, 1), "class", view, nodes, y, none, none))
-
-    own, near = (torch.from_numpy(draw_signs(3, 6, seed=4, hop=hop)) for hop in range(2))
-    means = torch.stack([x[[0, 1]].mean(0), x[[0, 1, 2]].mean(0), x[[1, 2]].mean(0), x[3]])
-    unit = torch.nn.functional.normalize
-    expected = STEPS * (unit(x, dim=1) @ own / 2 + unit(means, dim=1) @ near).relu()[nodes].double()
-    found = encode(learner, view, nodes)
-    assert found.max() > STEPS / 2
-    np.testing.assert_allclose(found, expected.numpy(), atol=0.52)
-    np.testing.assert_array_equal(found, np.rint(found))
-
-
 def test_the_encoder_is_the_seed_and_only_sums_are_kept(graph: Graph) -> None:
     stream = TaskStream(graph, scenario="class")
     tasks = [stream.step(index) for index in range(len(stream))]
@@ -155,18 +135,6 @@ def test_parts_of_the_nodes_at_a_time(graph: Graph, monkeypatch: pytest.MonkeyPa
     assert torch.allclose(parts.weights_, whole.weights_, rtol=0, atol=1e-5)
     assert torch.allclose(parts.predict_scores(query), scores, atol=1e-3)
     assert whole.predict(Query(query.graph, torch.zeros(0).long(), query.classes)).shape == (0,)
-
-
-def test_the_scale_of_features_does_not_matter(graph: Graph) -> None:
-    scores = []
-    for factor in (1.0, 1024.0):
-        tasks = one_view(graph, PARTITIONS[0], "class")
-        views = [GraphView(factor * task.graph.x, task.graph.edge_index) for task in tasks]
-        learner = Ridge(width=50)
-        for task, view in zip(tasks, views, strict=True):
-            learner.fit_task(Step(task.index, task.classes, "class", view, task.train, task.train_y, *[task.val] * 2))
-        scores.append(learner.predict_scores(Query(views[0], torch.arange(50), learner.classes_)))
-    assert torch.allclose(*scores, atol=1e-5)
 
 
 def test_nodes_without_features_are_answered_by_how_many_there_are() -> None:
