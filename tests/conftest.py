@@ -21,9 +21,6 @@ from hpn.streams import TaskStream
 
 REPO = Path(__file__).resolve().parents[1]
 
-# The `ogb` package looks for a newer version of itself in a thread; without a network that ends in a warning.
-os.environ.setdefault("OUTDATED_IGNORE", "1")
-
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from hpn.datasets import digits
 from hpn.datasets.digits import _nearest, load_digits
@@ -46,15 +45,6 @@ def test_every_image_is_linked_to_its_nearest() -> None:
     for node in range(0, 1797, 100):
         close = (distance[node] <= distance[node].min() + 1e-9).nonzero().flatten().tolist()
         assert any((node, other) in linked for other in close)
-
-
-def test_the_graph_does_not_depend_on_the_number_of_threads() -> None:
-    fingerprints = set()
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
-            fingerprints.add(load_digits().fingerprint())
-    assert len(fingerprints) == 1
 
 
 def test_of_equally_near_images_the_first_are_linked() -> None:

@@ -125,12 +125,6 @@ def test_a_store_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_there_is_not_overwritten(saved: Path, graph: Graph) -> None:
-    with pytest.raises(DataError, match="exists"):
-        write_store(graph, saved)
-    assert open_store(saved).fingerprint() == graph.fingerprint()
-
-
 def test_what_an_interrupted_import_left_is_replaced(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / ".s.part").mkdir()
     (tmp_path / ".s.part" / "x.bin").write_bytes(b"old")

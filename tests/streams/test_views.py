@@ -49,20 +49,6 @@ def test_stacking_graphs_keeps_the_parts_apart() -> None:
         assert stack_graphs([one]) == (one, [0])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_fetched_features_are_those_of_the_nodes_in_view_in_single_precision(dtype: torch.dtype) -> None:
-    source = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
-    nodes, some = torch.tensor([7, 2, 5]), torch.tensor([2, 0, 2])
-    rows = FeatureRows(source, nodes)
-    assert rows.shape == (3, 3)
-    for fetched, expected in ((rows.take(), source[nodes]), (rows.take(some), source[[5, 7, 5]])):
-        assert fetched.dtype == torch.float32
-        assert torch.equal(fetched, expected.float())
-    assert rows.take(some[:0]).shape == (0, 3)
-    rows.take().zero_()
-    assert torch.equal(rows.take(), source[nodes].float()), "what is handed out is a copy"
-
-
 def test_fetched_features_give_nothing_but_the_rows_in_view() -> None:
     rows = FeatureRows(torch.arange(9.0).unsqueeze(1), torch.tensor([7, 2, 5]))
     for out_of_view in (3, 7, -4):

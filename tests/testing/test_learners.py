@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from hpn.errors import ConfigError
-from hpn.learners import Learner, Observer, Progress, State
+from hpn.learners import Learner, Observer, Progress
 from hpn.params import OneOf
 from hpn.streams import Query, Step
 from hpn.testing import ContractError, check_learner, learner_checks
@@ -41,6 +41,11 @@ class Means(Learner):
         x = query.graph.take(query.nodes).to_dense()
         means = torch.stack([self.means_[str(label)] for label in query.classes])
         return (-self.scale * torch.cdist(x, means)).log_softmax(dim=1)
+
+
+def broken(**methods: Any) -> type[Learner]:
+    """Means with other methods."""
+    return type("Broken", (Means,), methods)
 
 
 class StoresMore(Means):
@@ -73,16 +78,6 @@ class LearnsWhilePredicting(Means):
         return super()._scores(query)
 
 
-class AnswersUnfitted(Means):
-    def predict(self, query: Query) -> Tensor:
-        return super().predict(query) if hasattr(self, "means_") else query.nodes
-
-
-class AnswersAnyClass(Means):
-    def predict(self, query: Query) -> Tensor:
-        return super().predict(query) + 1
-
-
 class NotSeeded(Means):
     count = 0
 
@@ -100,31 +95,11 @@ class ForgetsEpochs(Means):
             self._epoch_done(observer, Progress(step.index, epoch, 2))
 
 
-class SavesTooLittle(Means):
-    def _state(self) -> State:
-        return {"means": {label: torch.ones_like(mean) for label, mean in self.means_.items()}}
-
-
-class SavesObjects(Means):
-    def _state(self) -> State:
-        return {**super()._state(), "other": {1, 2}}
-
-
-class Guesses(Means):
-    def _scores(self, query: Query) -> Tensor:
-        return super()._scores(query).neg().log_softmax(dim=1)
-
-
 class ForgetsRepeatedClasses(Means):
     def _learn(self, step: Step, observer: Observer) -> None:
         super()._learn(step, observer)
         if not step.is_task:
             self.means_ = {label: -mean for label, mean in self.means_.items()}
-
-
-class RanksTheQuery(Means):
-    def _scores(self, query: Query) -> Tensor:
-        return super()._scores(query).roll(int(len(query.nodes) > 3), dims=1)
 
 
 class NeedsTwoClasses(Means):
@@ -167,10 +142,6 @@ class IgnoresRanges(Means):
         return self
 
 
-class SearchesNothing(Means):
-    search_space = {"width": OneOf(1, 2)}  # noqa: RUF012
-
-
 class Batched(Means):
     """In batches.
 
@@ -187,34 +158,50 @@ class Batched(Means):
         return super()._scores(query) / (0 if self.batch_size else 1)
 
 
-class ImplicitDevice(Means):
-    def _scores(self, query: Query) -> Tensor:
-        return super()._scores(query) + torch.zeros(len(query.classes))
-
-
 BROKEN: dict[str, tuple[type[Learner], str]] = {
     "constructor_only_stores_its_arguments": (StoresMore, "the constructor sets cache, which are not hyper-parameters"),
     "hyper_parameters_are_documented": (Undocumented, "not in the Args of the docstring: secret"),
     "fit_returns_self_and_changes_no_task": (ChangesTasks, "fit_task changes train_y"),
     "fit_uses_its_own_generator": (MovesGenerator, "fit_task moves PyTorch's global random generator"),
     "predict_changes_nothing": (LearnsWhilePredicting, "the state before and after predict differ in count"),
-    "predict_before_fit_raises": (AnswersUnfitted, "expected NotFittedError, but nothing was raised"),
-    "predicts_only_classes_of_the_query": (AnswersAnyClass, "the classes of the query are"),
+    "predict_before_fit_raises": (
+        broken(predict=lambda self, query: Means.predict(self, query) if hasattr(self, "means_") else query.nodes),
+        "expected NotFittedError, but nothing was raised",
+    ),
+    "predicts_only_classes_of_the_query": (
+        broken(predict=lambda self, query: Means.predict(self, query) + 1),
+        "the classes of the query are",
+    ),
     "same_seed_gives_the_same_result": (NotSeeded, "two fits with the same seed differ in count of state_dict"),
     "resuming_equals_an_uninterrupted_fit": (ForgetsEpochs, "differ in total of state_dict"),
-    "state_is_complete_and_plain": (SavesTooLittle, "a loaded learner scores differently"),
-    "is_better_than_chance": (Guesses, "% on the task learned last, of two classes"),
+    "state_is_complete_and_plain": (
+        broken(_state=lambda self: {"means": {label: torch.ones_like(mean) for label, mean in self.means_.items()}}),
+        "a loaded learner scores differently",
+    ),
+    "is_better_than_chance": (
+        broken(_scores=lambda self, query: Means._scores(self, query).neg().log_softmax(dim=1)),
+        "% on the task learned last, of two classes",
+    ),
     "repeated_classes_are_learned_or_refused": (ForgetsRepeatedClasses, "% on the nodes of step 0"),
-    "nodes_are_answered_independently": (RanksTheQuery, "three nodes alone get other predictions"),
+    "nodes_are_answered_independently": (
+        broken(_scores=lambda self, query: Means._scores(self, query).roll(int(len(query.nodes) > 3), dims=1)),
+        "three nodes alone get other predictions",
+    ),
     "uneven_tasks_are_learned": (NeedsTwoClasses, "raised IndexError: "),
     "sparse_and_dense_features_agree": (LikesSparse, "between sparse and dense features"),
     "edges_and_validation_nodes_may_be_missing": (NeedsValidation, "raised RuntimeError: max()"),
     "tasks_must_come_in_order_and_be_new": (TakesAnyOrder, "task 1 before task 0: expected ConfigError"),
     "other_features_are_refused": (TakesAnyFeatures, "expected DataError, but nothing was raised"),
     "values_out_of_range_are_refused": (IgnoresRanges, "fit_task with scale=-1: expected ConfigError"),
-    "search_space_can_be_searched": (SearchesNothing, "the search space of SearchesNothing has no 'width'"),
+    "search_space_can_be_searched": (
+        broken(search_space={"width": OneOf(1, 2)}),
+        "the search space of Broken has no 'width'",
+    ),
     "mini_batches_are_learned_and_resumed": (Batched, "scores are not finite"),
-    "tensors_are_made_on_its_device": (ImplicitDevice, "a tensor is made without device="),
+    "tensors_are_made_on_its_device": (
+        broken(_scores=lambda self, query: Means._scores(self, query) + torch.zeros(len(query.classes))),
+        "a tensor is made without device=",
+    ),
 }
 
 
@@ -231,7 +218,8 @@ def test_each_check_fails_with_one_readable_line(name: str) -> None:
 
 
 def test_state_that_is_not_plain_is_named() -> None:
-    assert check_learner(SavesObjects)["state_is_complete_and_plain"].reason.startswith("state_dict has set at other;")
+    objects = broken(_state=lambda self: {**Means._state(self), "other": {1, 2}})
+    assert check_learner(objects)["state_is_complete_and_plain"].reason.startswith("state_dict has set at other;")
 
 
 def test_verdicts_by_name_or_the_first_failure() -> None:
@@ -244,11 +232,6 @@ def test_verdicts_by_name_or_the_first_failure() -> None:
         check_learner(Undocumented, raise_on_failure=True)
     with pytest.raises(ConfigError, match="has no 'scal'; did you mean 'scale'"):
         check_learner(Means, scal=1)
-
-
-@pytest.mark.parametrize("check", learner_checks(Means), ids=str)
-def test_checks_are_parameters_of_pytest(check: Any) -> None:
-    check()
 
 
 CODE = """

@@ -19,13 +19,12 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _SHOWN = 3
 
 
-def read_ids(values: Any) -> Ids:
-    """Convert ids in any container: to int64 if all are whole numbers, else to text."""
-    array = values.to_numpy() if hasattr(values, "to_numpy") else values
-    array = array if isinstance(array, np.ndarray) else np.array(list(array), dtype=np.object_)
-    if array.dtype.kind in "iu" and (array.dtype != np.uint64 or not (array > np.iinfo(np.int64).max).any()):
+def read_ids(values: Ids | list[str]) -> Ids:
+    """Convert ids: to int64 if all are whole numbers, else to text."""
+    array = np.asarray(values, dtype=np.object_ if isinstance(values, list) else None)
+    if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any()):
         return array.astype(np.int64)
-    text = [_spell(value) for value in array.ravel().tolist()]
+    text = list(map(str, array.tolist()))
     if all(map(_is_whole, text)):
         return np.array([int(value) for value in text], dtype=np.int64)
     return np.array(text, dtype=np.object_)

@@ -105,12 +105,6 @@ def write_ids(sink: Sink, ids: Ids) -> None:
             sink.append(name, part)
 
 
-def write_masks(sink: Sink, masks: Masks) -> None:
-    """Write a given split, one byte per node and part."""
-    for name, mask in masks._asdict().items():
-        sink.append(name, mask.view(torch.uint8).numpy())
-
-
 def write_graph(sink: Sink, graph: Graph) -> Graph:
     """Copy a graph that is in memory or mapped."""
     for name, array in list_arrays(graph).items():

@@ -1,7 +1,6 @@
 """Graphs in NumPy archives: what is read, and the message if it cannot be read."""
 
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hpn.datasets import edges as edges_module
 from hpn.datasets import load_graph
@@ -304,46 +301,6 @@ def test_a_full_disk_is_not_taken_for_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(StoreWriter, "append", fail)
     with pytest.raises(DataError, match="no space left to write"), StoreWriter(tmp_path / "s") as store:
         load_npz(save(tmp_path), store)
-
-
-@st.composite
-def graphs(draw):
-    num_nodes = draw(st.integers(1, 12))
-    node = st.integers(0, num_nodes - 1)
-    links = draw(st.lists(st.tuples(node, node), max_size=30))
-    labels = draw(st.lists(st.integers(-1, 3), min_size=num_nodes, max_size=num_nodes))
-    labels[0] = max(labels[0], 0)
-    number = st.floats(-100, 100, width=16)
-    row = st.lists(number, min_size=3, max_size=3)
-    x = draw(st.lists(row, min_size=num_nodes, max_size=num_nodes))
-    return np.array(links, dtype=int).reshape(-1, 2), np.array(labels), np.array(x)
-
-
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(graph=graphs(), is_stored_sparse=st.booleans())
-def test_round_trip(graph, is_stored_sparse):
-    links, labels, x = graph
-    num_nodes = len(labels)
-    order = np.argsort(links[:, 0], kind="stable")
-    counts = np.bincount(links[:, 0], minlength=num_nodes)
-    with tempfile.TemporaryDirectory() as folder:
-        loaded = load_npz(
-            save(
-                folder,
-                adj_indptr=np.concatenate([[0], np.cumsum(counts)]),
-                adj_indices=links[order, 1],
-                adj_data=None,
-                adj_shape=[num_nodes, num_nodes],
-                labels=labels,
-                **(sparse_features(x) if is_stored_sparse else {"attr_matrix": x}),
-            )
-        )
-    undirected = {(a, b) for a, b in links.tolist() if a != b}
-    undirected |= {(b, a) for a, b in undirected}
-    assert loaded.edge_index.T.tolist() == [list(edge) for edge in sorted(undirected)]
-    assert loaded.num_links == len(links)
-    assert loaded.y.tolist() == labels.tolist()
-    assert loaded.x.to_dense().tolist() == x.tolist()
 
 
 @pytest.mark.skipif(not (DATA / "debian-releases.npz").exists(), reason="no debian-releases.npz")

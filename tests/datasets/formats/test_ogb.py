@@ -2,20 +2,16 @@
 
 import gzip
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hpn.datasets.formats import ogb
-from hpn.datasets.formats.ogb import load_ogb, ogb_url
+from hpn.datasets.formats.ogb import load_ogb
 from hpn.datasets.formats.tables import features as features_module
 from hpn.datasets.formats.tables import files as files_module
-from hpn.errors import ConfigError, DataError
-
-pytest.importorskip("ogb", reason="the ogb package is not installed: pip install 'hpn[ogb]'")
+from hpn.errors import DataError
 
 RAW = {
     "edge": "0,1\n1,0\n1,2\n1,2\n3,3\n",
@@ -90,13 +86,6 @@ def test_class_orders_are_those_of_the_paper():
     assert ends["ogbn-products"] == (list(range(46)), (4, 7, 6, 3), (39, 33, 45, 40))
 
 
-def test_url():
-    assert ogb_url("ogbn-arxiv") == "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-    assert ogb_url("ogbn-products").endswith("/products.zip")
-    with pytest.raises(ConfigError, match="did you mean 'ogbn-arxiv'"):
-        ogb_url("ogb-arxiv")
-
-
 def load_error(root):
     with pytest.raises(DataError) as error:
         load_ogb("ogbn-arxiv", root / "ogbn_arxiv" / "raw")
@@ -108,7 +97,7 @@ def test_missing_files_are_named_with_the_address(tmp_path):
     write(tmp_path, edge=None)
     message = load_error(tmp_path)
     assert "lacks edge.csv.gz" in message
-    assert ogb_url("ogbn-arxiv") in message
+    assert "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip" in message
     assert str(tmp_path / "ogbn_arxiv") in message
 
 
@@ -118,7 +107,7 @@ def serve(monkeypatch, tmp_path):
     write(source)
     (source / "ogbn_arxiv").rename(source / "arxiv")
     archive = shutil.make_archive(str(source / "arxiv"), "zip", source, "arxiv")
-    monkeypatch.setattr(ogb, "ogb_url", lambda name: (source / "arxiv.zip").as_uri())
+    monkeypatch.setattr(ogb, "ADDRESS", source.as_uri())
     return Path(archive)
 
 
@@ -166,26 +155,3 @@ BAD = {
 def test_bad_content_is_named(tmp_path, change, expected):
     write(tmp_path, **change)
     assert expected in load_error(tmp_path)
-
-
-def test_without_the_package_the_error_states_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(ogb.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'hpn\[ogb\]'"):
-        load_ogb("ogbn-arxiv", tmp_path / "ogbn_arxiv" / "raw")
-
-
-def test_nothing_is_printed_prompted_or_fetched(tmp_path):
-    write(tmp_path)
-    program = f"""
-import socket, sys
-from pathlib import Path
-def refuse(*args, **kwargs):
-    raise AssertionError("the network was used")
-socket.socket.connect = socket.getaddrinfo = refuse
-from hpn.datasets.formats.ogb import load_ogb
-load_ogb("ogbn-arxiv", Path({str(tmp_path)!r}) / "ogbn_arxiv" / "raw")
-assert not {{"ogb", "outdated"}} & set(sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", program], input="", capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-    assert not (tmp_path / "ogbn_arxiv" / "processed").exists()

@@ -1,7 +1,7 @@
 """The large graphs of the Open Graph Benchmark, read from its raw files.
 
-OGB's own code is not run, because it unpickles its cache, prompts on standard input, and looks for newer versions of
-itself on the network. Only its list of data sets is read, for their addresses.
+OGB's own package is not used, because it unpickles its cache, prompts on standard input, and looks for newer versions
+of itself on the network.
 
 Reference:
     Hu et al., Open Graph Benchmark: Datasets for Machine Learning on Graphs, NeurIPS 2020.
@@ -9,8 +9,6 @@ Reference:
 
 from __future__ import annotations
 
-import csv
-import importlib.util
 import tempfile
 import zipfile
 import zlib
@@ -27,11 +25,12 @@ from hpn.datasets.formats.tables.features import TableFeatures
 from hpn.datasets.formats.tables.files import Table
 from hpn.datasets.graph import Graph, check_labels
 from hpn.datasets.sink import FeatureWriter, Sink, write_links
-from hpn.errors import ConfigError, DataError, nearest
+from hpn.errors import DataError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+ADDRESS = "http://snap.stanford.edu/ogb/data/nodeproppred"
 # fmt: off
 CLASS_ORDERS = {
     "ogbn-arxiv": (
@@ -58,7 +57,6 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
         sink: Where to write the graph; by default into memory.
 
     Raises:
-        ConfigError: If the ``ogb`` package is not installed.
         DataError: If raw files are missing or damaged, or do not fit each other.
     """
     _find_files(name, raw)
@@ -82,26 +80,9 @@ def load_ogb(name: str, raw: Path, sink: Sink | None = None) -> Graph:
     return sink.finish({**header, "class_order": [label for label in CLASS_ORDERS[name] if label in present]})
 
 
-def ogb_url(name: str) -> str:
-    """Look up the address of a data set in OGB's own list.
-
-    Raises:
-        ConfigError: If the name is unknown, or the ``ogb`` package is not installed.
-    """
-    if name not in CLASS_ORDERS:
-        known = ", ".join(CLASS_ORDERS)
-        raise ConfigError(f"no OGB data set {name!r}; {nearest(name, CLASS_ORDERS)}known: {known}")
-    package = importlib.util.find_spec("ogb")
-    if package is None or not package.submodule_search_locations:
-        raise ConfigError(f"{name} needs the ogb package; run: pip install 'hpn[ogb]'")
-    listed = Path(package.submodule_search_locations[0]) / "nodeproppred" / "master.csv"
-    with listed.open(newline="", encoding="utf-8") as file:
-        return next(row[name] for row in csv.DictReader(file) if row[""] == "url")
-
-
 def _find_files(name: str, raw: Path) -> None:
     """Download the raw files if their folder is missing, and check that they are complete."""
-    url, folder = ogb_url(name), raw.parent
+    url, folder = f"{ADDRESS}/{name.removeprefix('ogbn-')}.zip", raw.parent
     if not raw.is_dir():
         _download(name, url, folder)
     missing = [file for file in _FILES if not (raw / file).is_file()]

@@ -92,13 +92,6 @@ def test_a_column_can_be_named_as_text(tmp_path, write_tables):
         load(write_tables, tmp_path, nodes, text=["zipp"])
 
 
-def test_a_mixed_column_can_be_named_as_text(tmp_path, write_tables):
-    nodes = "id,label,w\n1,a,5\n2,b,five\n"
-    with pytest.raises(DataError, match=r"line 3, column 'w': 'five' is not a number; .* or read it as text"):
-        load(write_tables, tmp_path, nodes)
-    assert load(write_tables, tmp_path, nodes, text=["w"]).column_kinds == {"w": "text"}
-
-
 def test_a_later_table_is_read_as_the_first(tmp_path, write_tables):
     first = load(write_tables, tmp_path / "a", NODES)
     rows = "title,colour,label,flag,id,n\ngraphs,green,c9,True,9,7\n"
@@ -145,11 +138,6 @@ def test_missing_numbers_of_parquet_can_be_filled(tmp_path, write_tables, values
     assert load(write_tables, tmp_path, nodes, missing="mean").x.tolist() == [[1, 1], [1, 2], [1, 3]]
 
 
-def test_a_column_of_nothing_is_filled_with_zero(tmp_path, write_tables):
-    nodes = "id,label,f,g\n1,a,,1\n2,b,,1\n"
-    assert load(write_tables, tmp_path, nodes, missing="mean").x.tolist() == [[0, 1], [0, 1]]
-
-
 def test_infinite_numbers_are_not_filled(tmp_path, write_tables):
     with pytest.raises(DataError, match="line 3, column 'f': inf is not a finite float32"):
         load(write_tables, tmp_path, "id,label,f\n1,a,\n2,b,inf\n", missing="zero")
@@ -169,12 +157,6 @@ def test_features_of_every_numeric_kind(tmp_path, write_tables, read):
     }
     graph = read(load_tables, write_tables(tmp_path, nodes, "src,dst\n"))
     assert graph.x.tolist() == [[1, 1, 0.5, 1.25, 2**62, 2**100, 1], [0, 2, 1.5, 2, 1, 1, 2000]]
-
-
-@pytest.mark.parametrize("names", [("x", "y"), ("f", "F")])
-def test_names_that_could_be_taken_for_others(tmp_path, write_tables, names):
-    graph = load(write_tables, tmp_path, f"id,label,{','.join(names)}\n1,a,5,6\n2,b,7,8\n")
-    assert (graph.feature_names, graph.x.tolist()) == (names, [[5, 6], [7, 8]])
 
 
 def test_numbers_do_not_depend_on_other_rows(tmp_path, write_tables):

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hpn.datasets.edges import count
 from hpn.datasets.formats.tables import files
 from hpn.datasets.formats.tables.features import Kind, Missing, TableFeatures
 from hpn.datasets.formats.tables.files import SUFFIXES, Table, TableFile
-from hpn.datasets.graph import MASKS, UNLABELLED, Graph, Labels
+from hpn.datasets.graph import UNLABELLED, Graph, Labels
 from hpn.datasets.sink import FeatureWriter, Sink, write_ids, write_links
 from hpn.datasets.sparse import Normalize
 from hpn.errors import DataError, nearest
@@ -27,7 +26,7 @@ Names = Annotated[str, BeforeValidator(lambda names: names if isinstance(names, 
 _NODE_COLUMNS = {"id": "id", "node": "id", "node_id": "id", "label": "label", "class": "label", "split": "split"}
 _EDGE_COLUMNS = {"source": "source", "src": "source", "from": "source", "u": "source"}
 _EDGE_COLUMNS |= {"target": "target", "dst": "target", "to": "target", "v": "target"}
-_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+_PARTS = {"train": "train", "val": "val|valid|validation", "test": "test"}  # words for the parts of a split
 _WHOLE_LABEL = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 
@@ -220,21 +219,25 @@ def _write_labels(sink: Sink, nodes: Table) -> list[str]:
     names = {label: str(int(label.partition(".")[0])) if label in whole else label for label in labels}
     classes = sorted(set(names.values()) - {str(UNLABELLED)}, key=int if whole == set(labels) else str)
     number = {name: index for index, name in enumerate(classes)} | {str(UNLABELLED): UNLABELLED}
-    sink.append("y", _number_rows(nodes, "label", {label: number[name] for label, name in names.items()}))
+    known = "SELECT unnest($labels::VARCHAR[]) AS word, unnest($numbers::BIGINT[]) AS number"
+    query = f"SELECT coalesce(number, -1) AS y FROM nodes LEFT JOIN ({known}) ON label = word ORDER BY nodes.rowid"
+    values = {"labels": labels, "numbers": [number[names[label]] for label in labels]}
+    sink.append("y", nodes.connection.execute(query, values).fetchnumpy()["y"])
     return classes
 
 
 def _write_masks(sink: Sink, nodes: Table, column: str) -> bool:
     """Write the given split, if there is one."""
-    parts = nodes.query("SELECT split, min(rowid) FROM nodes WHERE trim(split) != '' GROUP BY split")
-    for part, row in parts:
-        if part.strip().lower() not in _PARTS:
-            raise nodes.error(f"{part!r} is not one of train, val and test", row=row, column=column)
-    if parts:
-        numbers = _number_rows(nodes, "split", {part: _PARTS[part.strip().lower()] for part, _ in parts})
-        for code, mask in enumerate(MASKS):
-            sink.append(mask, (numbers == code).view(np.uint8))
-    return bool(parts)
+    part = "lower(trim(coalesce(split, '')))"
+    known = f"regexp_full_match({part}, '{'|'.join(_PARTS.values())}|')"
+    for row, word in nodes.query(f"SELECT rowid, split FROM nodes WHERE NOT {known} ORDER BY rowid LIMIT 1"):
+        raise nodes.error(f"{word!r} is not one of train, val and test", row=row, column=column)
+    if not nodes.query(f"SELECT 1 FROM nodes WHERE {part} != '' LIMIT 1"):
+        return False
+    for mask, words in _PARTS.items():
+        query = f"SELECT regexp_full_match({part}, '{words}') AS mask FROM nodes"
+        sink.append(mask, nodes.arrays(query)["mask"].view(np.uint8))
+    return True
 
 
 def _write_times(sink: Sink, nodes: Table, column: str) -> None:
@@ -248,15 +251,6 @@ def _write_times(sink: Sink, nodes: Table, column: str) -> None:
         what = "is empty" if text is None else f"{text!r} is not a time"
         raise nodes.error(f"{what}; give every node a whole number or a date", row=row, column=column)
     sink.append("node_time", nodes.arrays(f"SELECT {number} AS time FROM nodes")["time"])
-
-
-def _number_rows(nodes: Table, column: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:
-    """The number of the word in each row, -1 if there is none."""
-    known = "SELECT unnest($words::VARCHAR[]) AS word, unnest($numbers::BIGINT[]) AS number"
-    joined = f"nodes LEFT JOIN ({known}) ON {column} = word ORDER BY nodes.rowid"
-    values = {"words": list(numbers), "numbers": list(numbers.values())}
-    found = nodes.connection.execute(f"SELECT coalesce(number, -1) AS number FROM {joined}", values)
-    return found.fetchnumpy()["number"]
 
 
 def _join_links(nodes: Table, edges: Table, ends: Mapping[str, str], as_key: AsKey, unknown_edges: str) -> int:
@@ -287,15 +281,10 @@ def _join(source: str, target: str) -> str:
 
 def _unknown_end(edges: Table, ends: Mapping[str, str], as_key: AsKey) -> DataError:
     """The error for the first edge with an end that is not a node."""
-    for file in edges.files:
-        keys = ", ".join(f"{as_key(file, column)} AS {end}" for end, column in ends.items())
-        rows = f"SELECT row_number() OVER () - 1 AS position, {keys} FROM {file.scan}"
-        query = (
-            f"SELECT position, a.place IS NULL, source::VARCHAR, target::VARCHAR FROM ({rows}) "
-            f"{_join('source', 'target')} WHERE a.place IS NULL OR b.place IS NULL ORDER BY position LIMIT 1"
-        )
-        for row, is_source, source, target in edges.query(query):
-            name, column = (source, ends["source"]) if is_source else (target, ends["target"])
-            what = "is empty" if name is None else f"{name!r} is not the id of a node"
-            return file.error(f"{what}; add the node or drop the edge", row=row, column=column)
-    raise AssertionError("every end is known")
+    edges.stage("ends", lambda file: [f"{as_key(file, column)} AS {end}" for end, column in ends.items()])
+    found = "SELECT ends.rowid, a.place IS NULL, source::VARCHAR, target::VARCHAR FROM ends"
+    unknown = "WHERE a.place IS NULL OR b.place IS NULL ORDER BY ends.rowid LIMIT 1"
+    [(row, is_source, source, target)] = edges.query(f"{found} {_join('source', 'target')} {unknown}")
+    name, column = (source, ends["source"]) if is_source else (target, ends["target"])
+    what = "is empty" if name is None else f"{name!r} is not the id of a node"
+    return edges.error(f"{what}; add the node or drop the edge", row=row, column=column)
