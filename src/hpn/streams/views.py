@@ -39,6 +39,9 @@ class FeatureRows:
         self._source = source
         self._nodes = nodes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureRows, (self._source, self._nodes)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Nodes in view, and features."""
