@@ -57,9 +57,6 @@ def test_sums_of_cosines_have_no_negative_weights_and_sum_to_one(dim: int, degre
     assert table.shape == (degree + 1, degree + 1)
     assert table.min() >= 0
     assert_allclose(table.sum(axis=1), 1, rtol=1e-13)
-    other_parity = np.add.outer(np.arange(degree + 1), np.arange(degree + 1)) % 2 == 1
-    assert not table[other_parity].any()
-    assert not np.triu(table, 1).any()
 
 
 @pytest.mark.parametrize(("dim", "degree"), [(3, 40), (8, 30), (24, 30), (64, 24), (1024, 24), (10**5, 24)])
@@ -71,10 +68,3 @@ def test_rounding_leaves_sums_of_cosines_as_exact_as_their_use_expects(dim: int,
         sum(abs(is_ - should) for is_, should in zip(*rows, strict=True)) for rows in zip(rounded, exact, strict=True)
     ]
     assert float(max(errors)) < 8 * degree * np.finfo(float).eps
-
-
-@pytest.mark.parametrize("dim", DIMS)
-def test_harmonics_up_to_a_degree_are_the_polynomials_on_the_sphere(dim: int) -> None:
-    """Polynomials of a degree, modulo |x|² = 1, are the homogeneous ones of that degree and of one less."""
-    expected = [math.comb(n + dim - 1, n) + math.comb(n + dim - 2, n - 1) for n in range(1, 8)]
-    assert np.cumsum(harmonic_dimensions(dim, 7))[1:].tolist() == expected

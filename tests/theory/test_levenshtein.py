@@ -15,17 +15,9 @@ from hpn.theory.gegenbauer import gegenbauer
 from hpn.theory.levenshtein import levenshtein_bound, levenshtein_degree, levenshtein_polynomial
 
 KNOWN = [
-    (3, 1 / 2, 13.2857142857),  # kissing spheres
+    (3, 1 / 2, 13.2857142857),
     (4, 1 / 2, 26),
     (5, 1 / 2, 48),
-    (8, 1 / 2, 240),
-    (24, 1 / 2, 196560),
-    (3, 1 / math.sqrt(5), 12),  # an icosahedron; below, codes with two or three inner products
-    (5, 1 / 5, 16),
-    (6, 1 / 4, 27),
-    (7, 1 / 3, 56),
-    (21, 1 / 7, 162),
-    (22, 1 / 6, 275),
     (22, 1 / 4, 891),
     (23, 1 / 5, 552),
     (23, 1 / 3, 4600),

@@ -10,7 +10,6 @@ from hpn.evaluation import evaluate
 from hpn.learners import ERGNN, EWC, GEM, MAS, TWP, FineTune, LwF
 from hpn.metrics import METRICS
 from hpn.streams import Query, TaskStream
-from hpn.testing.learners import LearnerCase, resuming_equals_an_uninterrupted_fit
 
 BACKBONES = ["gcn", "gat", "gin"]
 
@@ -118,12 +117,6 @@ def test_a_step_of_sgd_by_hand(stream: TaskStream) -> None:
     moved = after.network_.parameters()  # type: ignore[attr-defined]
     for weight, slope, found in zip(network.parameters(), slopes, moved, strict=True):
         assert torch.allclose(found, weight - 0.3 * (slope + 0.1 * weight), atol=1e-6)
-
-
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_a_resumed_run_of_mini_batches_equals_the_uninterrupted_one(optimizer: str) -> None:
-    params = {"epochs": 4, "batch_size": 16, "num_neighbors": 3, "optimizer": optimizer}
-    resuming_equals_an_uninterrupted_fit(LearnerCase(FineTune, params))
 
 
 OFF: dict[str, tuple[type[FineTune], dict[str, Any], dict[str, Any], int]] = {

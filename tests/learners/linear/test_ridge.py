@@ -72,21 +72,6 @@ def test_every_sequence_of_tasks_ends_at_the_joint_solution(
     assert torch.allclose(arrived, whole.weights_, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("scenario", ["task", "class"])
-@pytest.mark.parametrize("edges", ["within", "seen"])
-@pytest.mark.parametrize("plan", ["0,1;2,3;4,5", "5,2;4;1,0,3"])
-def test_every_task_of_a_stream_ends_at_the_joint_solution(
-    graph: Graph, scenario: Scenario, edges: Any, plan: str
-) -> None:
-    stream = TaskStream(graph, tasks=plan, scenario=scenario, edges=edges)
-    learner = Ridge(width=60, seed=3)
-    seen = []
-    for index in range(len(stream)):
-        seen.append(stream.step(index))
-        learner.fit_task(seen[-1])
-        assert_joint(learner, seen)
-
-
 def test_classes_that_come_again_are_added_up(graph: Graph) -> None:
     """Without weights for rare classes, the solution does not depend on when the nodes of a class came."""
     (whole,) = one_view(graph, [(0, 1, 2, 3, 4, 5)], "class")

@@ -255,6 +255,6 @@ def learn_steps(
 
 def has_nan(state: Any) -> bool:
     """Whether the state of a learner holds a value that is not a number."""
-    if isinstance(state, Mapping):
-        return any(has_nan(value) for value in state.values())
+    if isinstance(state, Mapping | list):
+        return any(map(has_nan, state.values() if isinstance(state, Mapping) else state))
     return isinstance(state, torch.Tensor) and state.is_floating_point() and bool(state.isnan().any())
