@@ -66,12 +66,12 @@ def print_comparison(comparison: Comparison) -> None:
     console = _open_for(comparison, width=200)
     columns = table_columns(comparison)
     while True:
-        table = make_table("method", *(f"{column.head}\n{column.unit}".rstrip() for column in columns))
+        table = make_table("method", *(f"{column.label}\n{column.unit}".rstrip() for column in columns))
         for number, row in enumerate(comparison.rows):
             cells = zip(row_cells(row, columns), columns, strict=True)
             styled = [Text(text, style="bold" if number in column.best else "") for text, column in cells]
             table.add_row(row_label(row), *styled)
-        spare = [column for column in columns if (column.head, column.unit) not in NEEDED]
+        spare = [column for column in columns if (column.label, column.unit) not in NEEDED]
         if not spare or Measurement.get(console, console.options, table).maximum < console.width:
             break
         columns.remove(spare[-1])
@@ -81,11 +81,11 @@ def print_comparison(comparison: Comparison) -> None:
         console.print(line, style="red")
     if not compared_metrics(comparison) and any(row.error is None for row in comparison.rows):
         console.print(NOT_MEASURED, style="bold")
-    heads = {column.head for column in columns}
+    heads = {column.label for column in columns}
     for metric in compared_metrics(comparison):
         if metric.label in heads:
             console.print(metric.describe(step_noun(comparison)), style="dim")
-    left_out = [column.head for column in table_columns(comparison) if column not in columns]
+    left_out = [column.label for column in table_columns(comparison) if column not in columns]
     if left_out:
         console.print(f"left out for the width of the terminal: {', '.join(left_out)}", style="dim")
     console.print(paper_note(comparison), style="dim")

@@ -34,7 +34,7 @@ PARAMETERS_REMARK = (
 class ComparisonColumn:
     """A column of the table that people read."""
 
-    head: str
+    label: str
     unit: str
     value: Callable[[ComparisonRow], Summary | Spread | float | None]
     text: Callable[[Any], str] = count
@@ -189,7 +189,7 @@ def comparison_markdown(comparison: Comparison) -> str:
         "",
         f"{', '.join(setting(comparison))}; seeds {', '.join(map(str, comparison.seeds))}.",
         "",
-        "| method | " + " | ".join(f"{c.head} ({c.unit})" if c.unit else c.head for c in columns) + " |",
+        "| method | " + " | ".join(f"{c.label} ({c.unit})" if c.unit else c.label for c in columns) + " |",
         "|---|" + "--:|" * len(columns),
     ]
     for number, row in enumerate(comparison.rows):

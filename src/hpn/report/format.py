@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeGuard
 
@@ -138,6 +139,33 @@ def plural(num: int, noun: str) -> str:
         ('1 task', '5 tasks')
     """
     return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Example:
+        >>> listed(["cora", "actor", "digits"]), listed(["cora"])
+        ('cora, actor and digits', 'cora')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def pairs(settings: Mapping[str, object], link: str = " ", between: str = " · ") -> str:
+    """Names and values on one line.
+
+    Example:
+        >>> pairs({"lr": 0.1, "epochs": 5}, "=", ", ")
+        'lr=0.1, epochs=5'
+    """
+    return between.join(f"{name}{link}{value}" for name, value in settings.items())
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
+    """A table in Markdown; columns without a letter in ``align`` hold numbers."""
+    rule = "|".join("---" if letter == "l" else "--:" for letter in align.ljust(len(heads), "r"))
+    head, *lines = (f"| {' | '.join(row)} |" for row in (heads, *rows))
+    return "\n".join([head, f"|{rule}|", *lines])
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

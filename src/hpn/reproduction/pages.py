@@ -21,7 +21,20 @@ from hpn.experiment.run.config import seed_words
 from hpn.learners import LEARNERS
 from hpn.metrics import METRICS, Summary
 from hpn.report.comparison import PARAMETERS_REMARK
-from hpn.report.format import MISSING, bound_text, count, decimal, metric_text, plain, plural, quantity, spread
+from hpn.report.format import (
+    MISSING,
+    bound_text,
+    count,
+    decimal,
+    listed,
+    markdown_table,
+    metric_text,
+    pairs,
+    plain,
+    plural,
+    quantity,
+    spread,
+)
 from hpn.report.format import plain_markdown as _safe
 from hpn.report.results import best_value
 from hpn.reproduction.content import CaseResult, Content, Section, Separation, case_name
@@ -123,7 +136,7 @@ class SectionView:
             if case.error:
                 row[first] = failure(case)
             rows.append(row)
-        return table([column.head for column in columns], rows, "".join(column.align for column in columns))
+        return markdown_table([column.head for column in columns], rows, "".join(column.align for column in columns))
 
     def columns(self, spec: str, show: Show) -> Iterator[CaseColumn]:
         """The columns that a word of ``experiments.yaml`` stands for."""
@@ -169,13 +182,6 @@ class SectionView:
         return {name: f"**{metric_text(METRICS[metric], one)}**" for name, one in found.items() if one.mean == best}
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A table; columns without a letter in ``align`` hold numbers."""
-    rule = "|".join("---" if letter == "l" else "--:" for letter in align.ljust(len(heads), "r"))
-    head, *lines = (f"| {' | '.join(row)} |" for row in (heads, *rows))
-    return "\n".join([head, f"|{rule}|", *lines])
-
-
 def matrices_blocks(view: SectionView) -> Iterator[str]:
     """Accuracy on each task after each task, the paper's next to ours, and a figure, per case."""
     for case in view.section.cases:
@@ -195,7 +201,7 @@ def matrices_blocks(view: SectionView) -> Iterator[str]:
                     verdict = view.verdict(case, f"task {task + 1} after task {after + 1}")
                     row += [decimal(paper[after][task], 2), *verdict]
             rows.append([*row, *[""] * (len(heads) - len(row))])
-        yield table(heads, rows, "l")
+        yield markdown_table(heads, rows, "l")
         yield view.figure(matrix(view.section, case))
 
 
@@ -214,7 +220,7 @@ def steps_blocks(view: SectionView) -> Iterator[str]:
             low, high = (view.paper(case, metric) for case in ends)
             row.append(decimal(high.mean - low.mean if low and high else None, signed=True))
         rows.append(row)
-    yield table(heads, rows, "l")
+    yield markdown_table(heads, rows, "l")
 
 
 def ablation_steps(confs: Sequence[str]) -> list[tuple[str, str]]:
@@ -246,7 +252,7 @@ def bounds_blocks(view: SectionView) -> Iterator[str]:
     if rows:
         heads = ["", "", "at the end", "most after any task", "bound", "largest share of the bound (%)"]
         share, place = max(shares, key=lambda entry: entry[0])
-        yield table(heads, rows, "ll")
+        yield markdown_table(heads, rows, "ll")
         yield prose(f"The largest share of a bound that was reached: {percent(share)} % {place}.")
 
 
@@ -269,7 +275,7 @@ def separation_blocks(view: SectionView) -> Iterator[str]:
         cells = [(spread(one.silhouette, 2), spread(one.neighbors), spread(one.neighbors_within)) for one in found]
         rows.append([str(after + 1), *chain(*cells)])
     if shown:
-        yield table(heads, rows, "l")
+        yield markdown_table(heads, rows, "l")
     for case in view.section.cases:
         if case.error:
             yield prose(f"{_safe(case.name)} {failure(case)}")
@@ -341,7 +347,7 @@ def render_page(content: Content) -> Page:
         claims=[found for found in weigh_claims({name: content}) if found.claim.experiment == name],
         settings=_grouped((_settings(section), section.dataset) for section in content.sections),
         reruns=_grouped(
-            ((case.name, _versions(case.again.versions)), section.dataset)
+            ((case.name, pairs(case.again.versions, between=", ")), section.dataset)
             for section in content.sections
             for case in section.cases
             if case.again
@@ -371,12 +377,8 @@ def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return groups
 
 
-def _versions(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
 def _settings(section: Section) -> str:
-    return f"seeds {', '.join(map(str, section.seeds))}; {_versions(section.versions)}"
+    return f"seeds {', '.join(map(str, section.seeds))}; {pairs(section.versions, between=', ')}"
 
 
 def render_summary(pages: Mapping[str, Content]) -> Page:
@@ -437,11 +439,6 @@ def code(lines: Iterable[str]) -> str:
     text = "\n".join(lines)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", text))])
     return f"{fence}\n{text}\n{fence}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def bullet(text: str, mark: str = "-") -> str:
