@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hpn.display.tables import make_table, open_console
 from hpn.report.comparison import compared_metrics, failures, paper_note, row_cells, row_label, table_columns
-from hpn.report.format import count, metric_text, plural, quantity, spread
+from hpn.report.format import count, metric_text, pairs, plural, quantity, spread
 from hpn.report.results import metric_of, shown_metrics, step_noun
 from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
 
@@ -96,7 +96,7 @@ def print_tuned(tuned: TuneResult) -> None:
     """Print the settings that tuning chose, and their metrics on validation and test nodes."""
     console = _open_for(tuned)
     table = make_table()
-    table.add_row("chosen", _pairs(tuned.settings) or "the defaults; there is nothing to search")
+    table.add_row("chosen", pairs(tuned.settings, "=", ", ") or "the defaults; there is nothing to search")
     trials = f"best of {plural(len(tuned.trials), 'trial')}, number {tuned.best}"
     if tuned.best == 0 and len(tuned.trials) > 1:
         trials += f"; none beats the defaults by more than the standard error of {tuned.noise:.1f}"
@@ -118,7 +118,7 @@ def print_recipes(recipes: list[dict[str, Any]]) -> None:
         method = " ".join(filter(None, (recipe["method"], recipe["backbone"])))
         found = (recipe[key] and recipe[key]["am"] for key in ("ours", "published"))
         values = [f"{am['mean']:.1f} ± {am['std']:.1f} %" if am else "–" for am in found]
-        table.add_row(recipe["dataset"], method, recipe["scenario"], _pairs(recipe["settings"]), *values)
+        table.add_row(recipe["dataset"], method, recipe["scenario"], pairs(recipe["settings"], "=", ", "), *values)
     open_console().print(table)
 
 
@@ -236,7 +236,3 @@ def _matrix_table(result: RunResult) -> Table:
         notes.append(f"right of the {noun} learned last: {noun}s still to come")
     table.caption = "\n".join(notes) or None
     return table
-
-
-def _pairs(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -14,7 +14,7 @@ from hpn.experiment.compare.result import Comparison, ComparisonRow
 from hpn.experiment.published import Spread
 from hpn.experiment.run.folder import write_atomic
 from hpn.metrics import METRICS, Metric, Summary
-from hpn.report.format import MISSING, count, decimal, metric_text, plain_markdown, quantity
+from hpn.report.format import MISSING, count, decimal, markdown_table, metric_text, pairs, plain_markdown, quantity
 from hpn.report.results import best_value, method_name, step_noun
 from hpn.report.wording import setting
 
@@ -52,19 +52,18 @@ class ComparisonColumn:
 
 def table_columns(comparison: Comparison) -> list[ComparisonColumn]:
     """Columns to show: metrics that have values, the paper's where it has some, and costs."""
-    rows = comparison.rows
-    amounts = comparison.published_parameters.values
+    rows, amounts = comparison.rows, comparison.published_parameters.values
     columns = []
     for metric in compared_metrics(comparison):
-        columns.append(_metric_column(comparison, metric))
-        if any(paper_value(row, metric) for row in rows):
-            columns.append(_paper_column(metric))
+        text, ours, paper = partial(metric_text, metric), partial(metric_value, metric), partial(paper_value, metric)
+        columns.append(ComparisonColumn(metric.label, metric.unit, ours, text, best_rows(rows, metric)))
+        if any(map(paper, rows)):
+            unit = f"{metric.label}, %" if metric.unit == "%" else metric.label
+            columns.append(ComparisonColumn("paper", unit, paper, text))
             if metric.name == "am":
                 columns.append(ComparisonColumn("Δ", "AM", lambda row: row.difference, partial(decimal, signed=True)))
-    columns += [
-        ComparisonColumn("parameters", "", lambda row: row.parameters),
-        ComparisonColumn("stored", "numbers", lambda row: row.stored),
-    ]
+    columns.append(ComparisonColumn("parameters", "", lambda row: row.parameters))
+    columns.append(ComparisonColumn("stored", "numbers", lambda row: row.stored))
     if amounts:
         columns.append(ComparisonColumn("paper", "OGB-Products", lambda row: amounts.get(row.name)))
     return [*columns, ComparisonColumn("seconds", "per seed", _seconds, quantity)]
@@ -74,24 +73,20 @@ def compared_metrics(comparison: Comparison) -> list[Metric]:
     """The metrics that any row, or the paper for it, has a value of."""
     return [
         metric
-        for name, metric in METRICS.items()
-        if any(row.metrics.get(name) or paper_value(row, metric) for row in comparison.rows)
+        for metric in METRICS.values()
+        if any(metric_value(metric, row) or paper_value(metric, row) for row in comparison.rows)
     ]
 
 
-def _metric_column(comparison: Comparison, metric: Metric) -> ComparisonColumn:
-    return ComparisonColumn(
-        metric.label,
-        metric.unit,
-        lambda row: row.metrics.get(metric.name),
-        partial(metric_text, metric),
-        best_rows(comparison.rows, metric),
-    )
+def metric_value(metric: Metric, row: ComparisonRow) -> Summary | None:
+    """What was measured for a cell."""
+    return row.metrics.get(metric.name)
 
 
-def _paper_column(metric: Metric) -> ComparisonColumn:
-    unit = f"{metric.label}, %" if metric.unit == "%" else metric.label
-    return ComparisonColumn("paper", unit, lambda row: paper_value(row, metric), partial(metric_text, metric))
+def paper_value(metric: Metric, row: ComparisonRow) -> Spread | None:
+    """What the paper reports for a cell."""
+    found: Spread | None = getattr(row.published, metric.name, None)
+    return found
 
 
 def row_cells(row: ComparisonRow, columns: Sequence[ComparisonColumn]) -> list[str]:
@@ -113,7 +108,7 @@ def table_notes(comparison: Comparison) -> list[str]:
     ]
     if any(column.best for column in table_columns(comparison)):
         notes.append("Bold: the best of the methods that do not see earlier tasks again.")
-    return [*filter(None, notes), paper_note(comparison)]
+    return [*filter(None, notes), paper_note(comparison), PARAMETERS_REMARK]
 
 
 def paper_note(comparison: Comparison) -> str:
@@ -131,24 +126,14 @@ def failures(comparison: Comparison) -> list[str]:
 
 def best_rows(rows: Sequence[ComparisonRow], metric: Metric) -> frozenset[int]:
     """Numbers of the rows that are best in a metric, joint training aside, if there are two to compare."""
-    values = {
-        number: value
-        for number, row in enumerate(rows)
-        if not row.sees_past and (value := row.metrics.get(metric.name))
-    }
-    top = best_value(metric, values.values())
-    return frozenset(number for number, value in values.items() if value.mean == top)
+    found = {n: value for n, row in enumerate(rows) if not row.sees_past and (value := metric_value(metric, row))}
+    top = best_value(metric, found.values())
+    return frozenset(n for n, value in found.items() if value.mean == top)
 
 
 def row_label(row: ComparisonRow) -> str:
     """Method and backbone."""
     return method_name(row.method, row.backbone)
-
-
-def paper_value(row: ComparisonRow, metric: Metric) -> Spread | None:
-    """What the paper reports for a cell."""
-    found: Spread | None = getattr(row.published, metric.name, None)
-    return found
 
 
 def write_comparison(comparison: Comparison, out: Path | str | None = None) -> list[Path]:
@@ -183,44 +168,38 @@ def comparison_csv(comparison: Comparison) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The table with its notes, for a README or an issue."""
-    columns = table_columns(comparison)
-    lines = [
-        f"# Methods compared on {plain_markdown(comparison.dataset)}",
-        "",
-        f"{', '.join(setting(comparison))}; seeds {', '.join(map(str, comparison.seeds))}.",
-        "",
-        "| method | " + " | ".join(f"{c.label} ({c.unit})" if c.unit else c.label for c in columns) + " |",
-        "|---|" + "--:|" * len(columns),
-    ]
+    columns, rows = table_columns(comparison), []
     for number, row in enumerate(comparison.rows):
-        cells = [
-            f"**{text}**" if number in column.best else text
-            for text, column in zip(row_cells(row, columns), columns, strict=True)
-        ]
-        lines.append(f"| {' | '.join([plain_markdown(row_label(row)), *cells])} |")
-    for note in (*table_notes(comparison), PARAMETERS_REMARK):
-        lines += ["", note]
-    lines += [f"- {plain_markdown(line)}" for line in ("", *failures(comparison)) if line]
-    lines += ["", "Repeat it:", "", "```", comparison.command, "```", ""]
-    return "\n".join(lines)
+        cells = zip(row_cells(row, columns), columns, strict=True)
+        texts = [f"**{text}**" if number in column.best else text for text, column in cells]
+        rows.append([plain_markdown(row_label(row)), *texts])
+    heads = ["method", *(f"{column.label} ({column.unit})" if column.unit else column.label for column in columns)]
+    parts = [
+        f"# Methods compared on {plain_markdown(comparison.dataset)}",
+        f"{', '.join(setting(comparison))}; seeds {', '.join(map(str, comparison.seeds))}.",
+        markdown_table(heads, rows, "l"),
+        *table_notes(comparison),
+        "\n".join(f"- {plain_markdown(line)}" for line in failures(comparison)),
+        f"Repeat it:\n\n```\n{comparison.command}\n```\n",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _record(row: ComparisonRow, comparison: Comparison) -> dict[str, object]:
-    record: dict[str, object] = {"method": row.method, "backbone": row.backbone}
-    for name in METRICS:
-        record |= _both(name, row.metrics.get(name))
-    record |= {
+    ours = dict(pair for name, metric in METRICS.items() for pair in _both(name, metric_value(metric, row)))
+    paper = dict(pair for name in ("am", "fm") for pair in _both(f"paper_{name}", paper_value(METRICS[name], row)))
+    return {
+        "method": row.method,
+        "backbone": row.backbone,
+        **ours,
         "parameters": row.parameters,
         "stored": row.stored,
-        "prototypes": " ".join(f"{level}={num}" for level, num in (row.prototypes or {}).items()),
+        "prototypes": pairs(row.prototypes or {}, "=", " "),
         "fit_seconds": row.seconds and row.seconds.fit,
         "predict_seconds": row.seconds and row.seconds.predict,
         "seeds": " ".join(map(str, comparison.seeds)),
         "recipe": row.recipe,
-    }
-    for name in ("am", "fm"):
-        record |= _both(f"paper_{name}", paper_value(row, METRICS[name]))
-    return record | {
+        **paper,
         "difference_am": row.difference,
         "paper_parameters_ogbn_products": comparison.published_parameters.values.get(row.name),
         "run": row.run,
@@ -228,5 +207,5 @@ def _record(row: ComparisonRow, comparison: Comparison) -> dict[str, object]:
     }
 
 
-def _both(name: str, value: Summary | Spread | None) -> dict[str, object]:
-    return {f"{name}_mean": value and value.mean, f"{name}_std": value and value.std}
+def _both(name: str, value: Summary | Spread | None) -> list[tuple[str, float | None]]:
+    return [(f"{name}_mean", value and value.mean), (f"{name}_std", value and value.std)]

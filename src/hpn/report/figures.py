@@ -439,7 +439,7 @@ def comparison_charts(comparison: Comparison) -> Iterator[alt.TopLevelMixin]:
     """One chart per metric of a comparison."""
     for metric in compared_metrics(comparison):
         rows = [
-            Interval(row_label(row), row.backbone, row.metrics.get(metric.name), paper_value(row, metric))
+            Interval(row_label(row), row.backbone, row.metrics.get(metric.name), paper_value(metric, row))
             for row in comparison.rows
         ]
         better = f"{'right' if metric.higher_is_better else 'left'} is better"
