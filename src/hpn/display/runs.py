@@ -13,7 +13,7 @@ from rich.text import Text
 from hpn.display.tables import make_table, open_console
 from hpn.report.comparison import compared_metrics, failures, paper_note, row_cells, row_label, table_columns
 from hpn.report.format import count, metric_text, pairs, plural, quantity, spread
-from hpn.report.results import metric_of, shown_metrics, step_noun
+from hpn.report.results import shown_metrics, step_noun
 from hpn.report.wording import NOT_MEASURED, WITHIN_GIVES_AWAY, gives_task_away
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _open_for(result: RunResult | Comparison | TuneResult, width: int = 120) -> 
 def _add_metrics(table: Table, result: RunResult, part: str = "", paper: Published | None = None) -> None:
     """One row per metric: what it means and its value, and the paper's."""
     for metric in shown_metrics([result]):
-        value = f"{metric_text(metric, metric_of(result, metric))} {metric.unit}"
+        value = f"{metric_text(metric, result.metrics.get(metric.name))} {metric.unit}"
         if published := getattr(paper, metric.name, None):
             value += f"  (paper {metric_text(metric, published)} {metric.unit})"
         title = part + metric.describe(step_noun(result))

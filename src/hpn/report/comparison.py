@@ -208,4 +208,5 @@ def _record(row: ComparisonRow, comparison: Comparison) -> dict[str, object]:
 
 
 def _both(name: str, value: Summary | Spread | None) -> list[tuple[str, float | None]]:
-    return [(f"{name}_mean", value and value.mean), (f"{name}_std", value and value.std)]
+    mean, std = (value.mean, value.std) if value else (None, None)
+    return [(f"{name}_mean", mean), (f"{name}_std", std)]

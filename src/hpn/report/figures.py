@@ -24,7 +24,7 @@ from hpn.experiment.run.result import RunResult, View
 from hpn.metrics import METRICS, Metric, Summary, summarize
 from hpn.report.comparison import compared_metrics, paper_value, row_label
 from hpn.report.format import bound_text, clean, count, decimal, is_number, plural, quantity, spread
-from hpn.report.results import RunGroup, metric_of, prototype_growth, shown_metrics, step_noun, step_text
+from hpn.report.results import RunGroup, prototype_growth, shown_metrics, step_noun, step_text
 from hpn.report.studies import Study, find_studies
 from hpn.report.theme import DASHES, FILE_FONT, LIGHT
 
@@ -81,18 +81,15 @@ def retained(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
 
 def metric_curve(group: RunGroup, metric: Metric, title: str | None = None) -> Iterator[alt.TopLevelMixin]:
     """Draw a metric after each step, one line per run, with its deviation over seeds."""
-    curves = [result.curve(metric) for result in group.results]
     noun, ceiling = step_noun(group.results[0]), _FULL if metric.name == "am" else math.inf
-    rows: list[Row] = [
-        row
-        for label, curve in zip(group.labels, curves, strict=True)
-        for row in _summary_rows(label, list(enumerate(curve, 1)), ceiling=ceiling)
-    ]
+    curves = {label: enumerate(result.curve(metric), 1) for label, result in group.named}
+    rows = [row for label, curve in curves.items() for row in _summary_rows(label, curve, ceiling=ceiling)]
     if len({row["x"] for row in rows}) > 1:
         yield _lines(
             rows,
             group.domain,
-            title=alt.Title(title or f"{metric.label} after each {noun}", subtitle=_deviation(metric.definition, rows)),
+            title or f"{metric.label} after each {noun}",
+            _deviation(metric.definition, rows),
             x=_step_axis(f"{noun}s learned"),
             y=_value_axis(rows, f"{metric.label}, {metric.unit}"),
             tip=f"after {noun}",
@@ -103,9 +100,9 @@ def metric_curve(group: RunGroup, metric: Metric, title: str | None = None) -> I
 def tasks_before_after(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Accuracy on each step just after it was learned, and at the end."""
     noun, result = step_noun(group.results[0]), max(group.results, key=lambda result: len(result.steps))
+    matrices = {label: run.mean_matrix() for label, run in group.named}
     rows: list[Row] = []
-    for label, run in zip(group.labels, group.results, strict=True):
-        matrix = run.mean_matrix()
+    for label, matrix in matrices.items():
         for j, last in enumerate(matrix[-1]):
             learned = matrix[j][j]
             if last and learned:
@@ -115,67 +112,58 @@ def tasks_before_after(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     if not rows:
         return
     num_marks = len(result.steps) * len(group.labels)
-    tips = [_tip("run"), _tip("x", noun), _tip("classes"), _tip("learned_text", "learned"), _tip("end_text", "end")]
     colour, shape = _series("run", group.domain)
     # Where there are many marks, steps are drawn as wide as they need to be, and the box scrolls.
     width = WIDTH if num_marks <= 60 else num_marks * 6 + len(result.steps) * 8
     x = alt.X("x:O", title=noun, axis=alt.Axis(labelAngle=0, labelOverlap=True))
     offset = alt.XOffset("run:N", scale=alt.Scale(domain=group.labels))
+    tips = _tips(run="run", x=noun, classes="classes", learned_text="learned", end_text="end")
     base = alt.Chart(_data(rows)).transform_filter(_VISIBLE)
     base = base.encode(x=x, xOffset=offset, color=colour, shape=shape, tooltip=tips)
     values = [{"low": min(row["learned"], row["end"]), "high": max(row["learned"], row["end"])} for row in rows]
     axis = _value_axis(values, "accuracy, %")
-    yield _finish(
-        alt.layer(
-            base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=_on(axis, "learned"), y2="end:Q"),
-            base.mark_point(filled=False, size=45, opacity=0.8).encode(y=_on(axis, "learned")),
-            base.mark_point(filled=True, size=45, opacity=1).encode(y=_on(axis, "end")),
-        ),
-        title=alt.Title(f"Accuracy on each {noun}", subtitle="hollow: just after learning; filled: at the end"),
-        description=_ends(group, [result.mean_matrix()[-1] for result in group.results]),
-        width=width,
+    layers = alt.layer(
+        base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=_on(axis, "learned"), y2="end:Q"),
+        base.mark_point(filled=False, size=45, opacity=0.8).encode(y=_on(axis, "learned")),
+        base.mark_point(filled=True, size=45, opacity=1).encode(y=_on(axis, "end")),
     )
+    ends = "; ".join(f"{label} {', '.join(map(spread, matrix[-1]))}" for label, matrix in matrices.items())
+    about = "hollow: just after learning; filled: at the end"
+    yield _finish(layers, f"Accuracy on each {noun}", about, f"At the end: {ends}", width=width)
 
 
 @_figure("group")
 def cost(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """The cost of the runs: seconds and memory, one bar per run."""
-    seconds = [result.seconds_per_seed() for result in group.results]
-    panels: dict[str, list[float | None]] = {
-        "Time to fit, seconds per seed": [part.fit if part else None for part in seconds],
-        "Time to predict, seconds per seed": [part.predict if part else None for part in seconds],
-        "Peak memory, MB": [result.peak_rss_mb for result in group.results],
+    costs: dict[str, Callable[[RunResult], float | None]] = {
+        "Time to fit, seconds per seed": lambda run: (part := run.seconds_per_seed()) and part.fit,
+        "Time to predict, seconds per seed": lambda run: (part := run.seconds_per_seed()) and part.predict,
+        "Peak memory, MB": lambda run: run.peak_rss_mb,
     }
     rows: list[Row] = []
-    for title, values in panels.items():
-        known = [(run, v) for run, v in zip(group.labels, values, strict=True) if is_number(v)]
-        most = max((value for _, value in known), default=0.0) or 1.0
+    for title, measure in costs.items():
+        known = {label: value for label, run in group.named if is_number(value := measure(run))}
+        most = max(known.values(), default=0.0) or 1.0
         rows += [{"place": f"|{title}", "head": title}] if known else []
-        rows += [
-            {"place": f"{run}|{title}", "run": run, "of": title, "value": value, "share": value / most}
-            | {"text": quantity(value)}
-            for run, value in known
-        ]
+        for run, value in known.items():
+            shown = {"value": value, "share": value / most, "text": quantity(value)}
+            rows.append({"place": f"{run}|{title}", "run": run, "of": title, **shown})
     if not rows:
         return
     places = [row["place"] for row in rows]
     names = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=130, labelPadding=8, ticks=False, domain=False)
     x = alt.X("share:Q", axis=None, scale=alt.Scale(domain=[0, 1.2]))
     y = alt.Y("place:N", sort=places, title=None, axis=names)
-    tips = [_tip("run"), _tip("of", "cost"), _tip("text", "value")]
     base = alt.Chart(_data(rows)).transform_filter(_VISIBLE).encode(y=y)
     heads = base.transform_filter("isValid(datum.head)")
-    bars = base.transform_filter("isValid(datum.run)").encode(x=x, tooltip=tips)
-    yield _finish(
-        alt.layer(
-            heads.mark_text(align="left", fontWeight=600).encode(x=alt.value(0), text="head:N"),
-            bars.mark_bar(height=13).encode(color=_series("run", group.domain, None)[0]),
-            bars.mark_text(align="left", dx=6).encode(text="text:N"),
-        ),
-        title=alt.Title("Cost", subtitle="less is better"),
-        description="; ".join(f"{row['run']} {row['of']}: {row['text']}" for row in rows if "run" in row),
-        height=alt.Step(22),
+    bars = base.transform_filter("isValid(datum.run)").encode(x=x, tooltip=_tips(run="run", of="cost", text="value"))
+    layers = alt.layer(
+        heads.mark_text(align="left", fontWeight=600).encode(x=alt.value(0), text="head:N"),
+        bars.mark_bar(height=13).encode(color=_series("run", group.domain, None)[0]),
+        bars.mark_text(align="left", dx=6).encode(text="text:N"),
     )
+    values = "; ".join(f"{row['run']} {row['of']}: {row['text']}" for row in rows if "run" in row)
+    yield _finish(layers, "Cost", "less is better", values, height=alt.Step(22))
 
 
 @_figure("group")
@@ -184,39 +172,33 @@ def stored(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     noun = step_noun(group.results[0])
     rows: list[Row] = [
         {"run": label, "x": i, "mean": entry.stored, "text": count(entry.stored)}
-        for label, result in zip(group.labels, group.results, strict=True)
+        for label, result in group.named
         for i, entry in enumerate(result.growth or [], 1)
         if entry.stored
     ]
-    if len({row["x"] for row in rows}) < 2:
-        return
-    yield _lines(
-        rows,
-        group.domain,
-        title=alt.Title(
-            f"Stored numbers after each {noun}", subtitle=f"all that is kept between {noun}s; mean over seeds"
-        ),
-        x=_step_axis(f"{noun}s learned"),
-        y=_count_axis([row["mean"] for row in rows], "numbers"),
-        tip=f"after {noun}",
-    )
+    if len({row["x"] for row in rows}) > 1:
+        yield _lines(
+            rows,
+            group.domain,
+            f"Stored numbers after each {noun}",
+            f"all that is kept between {noun}s; mean over seeds",
+            x=_step_axis(f"{noun}s learned"),
+            y=_count_axis([row["mean"] for row in rows], "numbers"),
+            tip=f"after {noun}",
+        )
 
 
 @_figure("group")
 def prototypes(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """Prototypes of each level after each step under their bounds, for the first few runs that have any."""
     noun = step_noun(group.results[0])
-    growing = [
-        (label, result, grown)
-        for label, result in zip(group.labels, group.results, strict=True)
-        if (grown := prototype_growth(result)) and len(result.steps) > 1
-    ]
-    for label, result, grown in growing[:_MAX_GROWTHS]:
-        rest = len(growing) - _MAX_GROWTHS
-        is_last = rest > 0 and label == growing[_MAX_GROWTHS - 1][0]
-        more = f"; {plural(rest, 'more run')} not drawn" if is_last else ""
+    grown = {label: prototype_growth(result) for label, result in group.named if len(result.steps) > 1}
+    growing = [(label, result) for label, result in group.named if grown.get(label)]
+    rest = len(growing) - _MAX_GROWTHS
+    for number, (label, result) in enumerate(growing[:_MAX_GROWTHS], 1):
+        more = f"; {plural(rest, 'more run')} not drawn" if rest > 0 and number == _MAX_GROWTHS else ""
         yield growth_chart(
-            grown,
+            grown[label],
             result.bounds or {},
             title=f"Prototypes after each {noun}, {label}",
             about=f"mean over seeds; dashed: the bound for any stream{more}",
@@ -257,23 +239,19 @@ def growth_chart(
     choice = _choose("series")
     colour, shape = _series("series", names.values())
     shown = _opacity(choice, 1, 0.1)
-    tips = [_tip("series", y_title), _tip("x", f"after {noun}"), _tip("text", "number")]
+    tips = _tips(series=y_title, x=f"after {noun}", text="number")
     base = alt.Chart(_data(rows)).encode(
         x=_step_axis(f"{noun}s learned"), y=_on(axis, "mean"), color=colour, opacity=shown, tooltip=tips
     )
     bound = alt.Chart(_data(limits)).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
     layers = [
-        bound.encode(y=_on(axis, "bound"), color=colour, opacity=shown, tooltip=[_tip("series", "bound")]),
+        bound.encode(y=_on(axis, "bound"), color=colour, opacity=shown, tooltip=_tips(series="bound")),
         base.mark_line(strokeWidth=2),
         base.mark_point(filled=True, size=45).encode(shape=shape),
     ]
-    ends = [f"{names[name]}: {count(values[-1])}" for name, values in grown.items() if values]
-    return _finish(
-        alt.layer(*layers if limits else layers[1:]).add_params(choice),
-        title=alt.Title(title, subtitle=about),
-        description=f"After the last {noun}: {'; '.join(ends)}",
-        has_runs=False,
-    )
+    chart = alt.layer(*layers if limits else layers[1:]).add_params(choice)
+    ends = "; ".join(f"{names[name]}: {count(values[-1])}" for name, values in grown.items() if values)
+    return _finish(chart, title, about, f"After the last {noun}: {ends}", has_runs=False)
 
 
 @_figure("run")
@@ -299,12 +277,12 @@ def matrix_chart(result: RunResult, *, title: str) -> alt.TopLevelMixin:
     ahead = f"; outlined: {noun}s still to come" if any(row["is_ahead"] for row in rows) else ""
     return _heat(
         rows,
-        row_title=f"after {noun}",
-        column_title=f"{noun} tested",
-        title=alt.Title(title, subtitle=f"percent, mean over seeds{ahead}"),
-        description=f"{title}, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
+        title,
+        f"percent, mean over seeds{ahead}",
+        f"{title}, one row per moment{f'; ARS {spread(kept)}' if kept else ''}",
+        heads=(f"after {noun}", f"{noun} tested"),
         domain=(0.0, _FULL),
-        tips=[_tip("row", f"after {noun}"), _tip("column", noun), _tip("classes"), _tip("tip", "accuracy")],
+        tips=_tips(row=f"after {noun}", column=noun, classes="classes", tip="accuracy"),
     )
 
 
@@ -312,13 +290,9 @@ def matrix_chart(result: RunResult, *, title: str) -> alt.TopLevelMixin:
 def node_views(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """t-SNE of the first seed's test nodes, after up to six of the steps."""
     (run,) = group.runs
-    views = run.first_views
-    if views and run.views:
-        last = views[-1]
-        about = (
-            f"t-SNE, seed {run.views.seeds[0]}; at the end: silhouette {decimal(last.silhouette, 2)}, "
-            f"{decimal(last.neighbors)} % of the nodes among their own class"
-        )
+    if run.views and (views := run.first_views):
+        about = f"t-SNE, seed {run.views.seeds[0]}; at the end: silhouette {decimal(views[-1].silhouette, 2)}, "
+        about += f"{decimal(views[-1].neighbors)} % of the nodes among their own class"
         names = {label: run.result.class_name(label) for step in run.result.steps for label in step.classes}
         yield view_chart(views, names, title="Test nodes as the learner represents them", about=about)
 
@@ -345,7 +319,7 @@ def view_chart(
         color=colour,
         shape=shape,
         opacity=_opacity(choice, 0.75, 0.06),
-        tooltip=[_tip("class")],
+        tooltip=_tips(**{"class": "class"}),
     )
     panels = alt.Facet("panel:N", sort=[row["panel"] for row in rows], title=None)
     chart = points.add_params(choice).facet(panels, data=_data(rows), columns=2, spacing=12)
@@ -377,17 +351,17 @@ def sweep_chart(
     several = len(study.lines) > 1
     rows: list[Row] = []
     for label, runs in study.lines:
-        line = label if several else study.method
-        points = [(run.params[name], metric_of(run, metric) if metric else _atomic(run)) for run in runs]
-        rows += _summary_rows(line, sorted(points, key=lambda point: point[0]), is_count=metric is None)
-    head = metric.label if metric else "Atomic prototypes"
-    y_title = f"{metric.label}, {metric.unit}" if metric else "atomic prototypes"
-    xs = [row["x"] for row in rows]
-    kind = {"type": "log"} if _is_wide(xs) else {"zero": False}
+        points = [(run.params[name], run.metrics.get(metric.name) if metric else _atomic(run)) for run in runs]
+        points.sort(key=lambda point: point[0])
+        rows += _summary_rows(label if several else study.method, points, is_count=metric is None)
+    head, unit = (metric.label, f", {metric.unit}") if metric else ("Atomic prototypes", "")
+    kind = {"type": "log"} if _is_wide([row["x"] for row in rows]) else {"zero": False}
+    y_title = f"{head}{unit}" if metric else head.lower()
     return _lines(
         rows,
         list(dict.fromkeys(row["run"] for row in rows)),
-        title=alt.Title(title or f"{head} by {name}, {study.method}", subtitle=_deviation("", rows)),
+        title or f"{head} by {name}, {study.method}",
+        _deviation("", rows),
         x=alt.X("x:Q", title=x_title or name, scale=alt.Scale(**kind, nice=False, padding=14), axis=_PLAIN_AXIS),
         y=_value_axis(rows, y_title) if metric else _count_axis([row["mean"] for row in rows], y_title),
         tip=x_title or name,
@@ -396,16 +370,11 @@ def sweep_chart(
 
 
 def grid_chart(
-    runs: Sequence[RunResult],
-    names: Sequence[str],
-    metric: Metric,
-    *,
-    title: str,
-    titles: Mapping[str, str] | None = None,
+    runs: Sequence[RunResult], names: Sequence[str], metric: Metric, *, title: str, titles: Mapping[str, str] = {}
 ) -> alt.TopLevelMixin:
     """Draw a metric over two hyper-parameters."""
     first, second = names
-    found = [(run, value) for run in runs if (value := metric_of(run, metric))]
+    found = [(run, value) for run in runs if (value := run.metrics.get(metric.name))]
     rows: list[Row] = [
         {
             **{"row": run.params[first], "column": run.params[second], "value": value.mean},
@@ -413,15 +382,15 @@ def grid_chart(
         }
         for run, value in found
     ]
-    ends = sorted(found, key=lambda pair: pair[1].mean)
-    words = {name: (titles or {}).get(name, name) for name in names}
+    ends = sorted((value for _, value in found), key=lambda value: value.mean)
+    heads = titles.get(first, first), titles.get(second, second)
     return _heat(
         rows,
-        row_title=words[first],
-        column_title=words[second],
-        title=alt.Title(title, subtitle=f"{metric.unit}, mean over seeds"),
-        description=f"{title}: from {spread(ends[0][1])} to {spread(ends[-1][1])}" if ends else title,
-        tips=[_tip("row", words[first]), _tip("column", words[second]), _tip("tip", metric.label)],
+        title,
+        f"{metric.unit}, mean over seeds",
+        f"{title}: from {spread(ends[0])} to {spread(ends[-1])}" if ends else title,
+        heads=heads,
+        tips=_tips(row=heads[0], column=heads[1], tip=metric.label),
     )
 
 
@@ -474,23 +443,18 @@ def comparison_chart(intervals: Sequence[Interval], *, title: str, about: str, x
         yOffset=alt.YOffset("source:N", scale=alt.Scale(domain=sources)),
         color=_series("backbone", backbones, 4)[0],
         opacity=_opacity(choice, 1, 0.1),
-        tooltip=[_tip("method"), _tip("source", "from"), _tip("text", "value")],
+        tooltip=_tips(method="method", source="from", text="value"),
     )
     ours, paper = (base.transform_filter(alt.datum.source == source) for source in ("ours", "the paper"))
     x = alt.X("mean:Q", title=x_title, scale=scale)
-    ends = "; ".join(f"{one.label} {spread(one.ours)}" for one in intervals)
     layers = [
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", title=x_title, scale=scale), x2="high:Q"),
         ours.mark_point(filled=True, size=50).encode(x=x),
         paper.mark_point(filled=False, size=40).encode(x=x),
     ]
-    return _finish(
-        alt.layer(*layers).add_params(choice),
-        title=alt.Title(title, subtitle=about),
-        description=ends,
-        height=alt.Step(24 if len(sources) == 1 else 12),
-        has_runs=False,
-    )
+    chart, height = alt.layer(*layers).add_params(choice), alt.Step(24 if len(sources) == 1 else 12)
+    ends = "; ".join(f"{one.label} {spread(one.ours)}" for one in intervals)
+    return _finish(chart, title, about, ends, height=height, has_runs=False)
 
 
 def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, title: str) -> alt.TopLevelMixin:
@@ -501,16 +465,13 @@ def code_sizes_chart(sizes: Mapping[int, Sequence[tuple[float, float]]], *, titl
         for t, size in row
         if size <= 1e12
     ]
+    scale = alt.Scale(type="log", nice=False)
     return _lines(
         rows,
         [f"dimension {dim}" for dim in sizes],
-        title=alt.Title(title, subtitle="largest number of prototypes that fit"),
-        x=alt.X(
-            "x:Q",
-            title="cosine distance t that any two keep",
-            scale=alt.Scale(type="log", nice=False),
-            axis=_PLAIN_AXIS,
-        ),
+        title,
+        "largest number of prototypes that fit",
+        x=alt.X("x:Q", title="cosine distance t that any two keep", scale=scale, axis=_PLAIN_AXIS),
         y=alt.Y("mean:Q", title="prototypes at most", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")),
         tip="distance",
     )
@@ -565,8 +526,9 @@ _PLAIN_AXIS = alt.Axis(format="~g", labelOverlap=True)
 def _lines(
     rows: Sequence[Row],
     domain: Sequence[str],
+    title: str,
+    about: str,
     *,
-    title: alt.Title,
     x: alt.X,
     y: alt.Y,
     tip: str,
@@ -579,46 +541,42 @@ def _lines(
     dash = alt.StrokeDash("run:N", scale=alt.Scale(domain=list(domain), range=list(DASHES)), legend=_legend(columns))
     layers = []
     if any(row.get("low", row["mean"]) < row["mean"] for row in rows):
-        band = base.mark_area(opacity=0.13)
-        layers.append(band.encode(x=x, y=_on(y, "low"), y2="high:Q", color=colour))
+        layers.append(base.mark_area(opacity=0.13).encode(x=x, y=_on(y, "low"), y2="high:Q", color=colour))
     layers.append(base.mark_line(strokeWidth=2.2).encode(x=x, y=y, color=colour, strokeDash=dash))
     layers.append(base.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=y, color=colour, shape=shape))
     near = alt.selection_point(
         name="near", on="pointerover", nearest=True, encodings=["x"], empty=False, clear="pointerout"
     )
     names = list(dict.fromkeys(row["run"] for row in sorted(rows, key=lambda row: (-row["x"], -row["mean"]))))
-    tips = [_tip("x", tip), *(_tip(f"r{i}", name) for i, name in enumerate(names))]
     places: dict[float, Row] = {}
     for row in rows:
         places.setdefault(row["x"], {"x": row["x"]})[f"r{names.index(row['run'])}"] = row["text"]
+    tips = _tips(x=tip, **{f"r{i}": name for i, name in enumerate(names)})
     rule = alt.Chart(_data(list(places.values()))).mark_rule().encode(x=x, opacity=_opacity(near, 0.5, 0), tooltip=tips)
-    layers.append(rule.add_params(near))
     last = {row["run"]: row["text"] for row in sorted(rows, key=lambda row: row["x"])}
     ends = "; ".join(f"{name} {text}" for name, text in last.items())
-    return _finish(alt.layer(*layers), title=title, description=f"{title.text}. At the end: {ends}")
+    return _finish(alt.layer(*layers, rule.add_params(near)), title, about, f"{title}. At the end: {ends}")
 
 
 def _heat(
     rows: Sequence[Row],
-    *,
-    row_title: str,
-    column_title: str,
-    title: alt.Title,
+    title: str,
+    about: str,
     description: str,
+    *,
+    heads: tuple[str, str],
     tips: Sequence[alt.Tooltip],
     domain: tuple[float, float] | None = None,
 ) -> alt.TopLevelMixin:
+    """Coloured cells; ``heads`` are the titles of rows and columns."""
     values = [row["value"] for row in rows]
     low, high = domain or (min(values, default=0.0), max(values, default=1.0))
     rows = [{**row, "is_upper": row["value"] > low + 0.52 * (high - low)} for row in rows]
-    heads = {
-        key: list(dict.fromkeys(row[key] for row in sorted(rows, key=lambda row: row[key])))
-        for key in ("row", "column")
-    }
-    size = min(52.0, WIDTH / max(1, len(heads["column"])))
+    lines, columns = (sorted({row[key] for row in rows}) for key in ("row", "column"))
+    size = min(52.0, WIDTH / max(1, len(columns)))
     base = alt.Chart(_data(rows)).encode(
-        x=alt.X("column:O", title=column_title, sort=heads["column"], axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-        y=alt.Y("row:O", title=row_title, sort=heads["row"], axis=alt.Axis(labelOverlap=True)),
+        x=alt.X("column:O", title=heads[1], sort=columns, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+        y=alt.Y("row:O", title=heads[0], sort=lines, axis=alt.Axis(labelOverlap=True)),
         tooltip=list(tips),
     )
     scale = alt.Scale(domain=[low, high] if high > low else [low - 1, low], range="heatmap")
@@ -627,57 +585,45 @@ def _heat(
         line = alt.Stroke("is_ahead:N", scale=alt.Scale(range="category"), legend=None)
         ahead = base.transform_filter("datum.is_ahead").mark_rect(filled=False, strokeWidth=2)
         layers.append(ahead.encode(stroke=line))
-    if len(heads["column"]) <= MAX_TEXT:
+    if len(columns) <= MAX_TEXT:
         ink = alt.Color("is_upper:N", scale=alt.Scale(domain=[False, True], range="ordinal"), legend=None)
         layers.append(base.mark_text(fontSize=12).encode(text="text:N", color=ink))
-    return _finish(
-        alt.layer(*layers).resolve_scale(color="independent"),
-        title=title,
-        description=description,
-        width=round(size * len(heads["column"])),
-        height=round(min(size, 30.0) * len(heads["row"])),
-        has_runs=False,
-    )
+    chart = alt.layer(*layers).resolve_scale(color="independent")
+    width, height = round(size * len(columns)), round(min(size, 30.0) * len(lines))
+    return _finish(chart, title, about, description, width=width, height=height, has_runs=False)
 
 
 def _finish(
     chart: Any,
-    *,
-    title: alt.Title,
+    title: str,
+    about: str,
     description: str,
+    *,
     width: float = WIDTH,
     height: float | alt.Step = HEIGHT,
     has_runs: bool = True,
 ) -> alt.TopLevelMixin:
     if has_runs:
         chart = chart.add_params(alt.param(name="hidden", value=[]))
-    finished: alt.TopLevelMixin = chart.properties(title=title, description=description, width=width, height=height)
+    words = {"title": alt.Title(title, subtitle=about), "description": description}
+    finished: alt.TopLevelMixin = chart.properties(**words, width=width, height=height)
     return finished
 
 
 def _summary_rows(
-    label: str, points: Sequence[tuple[float, Summary | None]], *, ceiling: float = math.inf, is_count: bool = False
-) -> list[Row]:
-    return [
-        {
-            **{"run": label, "x": x, "mean": value.mean},
-            **({} if is_count else {"low": value.mean - value.std, "high": min(ceiling, value.mean + value.std)}),
-            "text": count(value.mean) if is_count else spread(value),
-        }
-        for x, value in points
-        if value is not None
-    ]
+    label: str, points: Iterable[tuple[float, Summary | None]], *, ceiling: float = math.inf, is_count: bool = False
+) -> Iterator[Row]:
+    for x, value in points:
+        if value is not None:
+            row = {"run": label, "x": x, "mean": value.mean}
+            if not is_count:
+                row |= {"low": value.mean - value.std, "high": min(ceiling, value.mean + value.std)}
+            yield {**row, "text": count(value.mean) if is_count else spread(value)}
 
 
 def _deviation(text: str, rows: Sequence[Row]) -> str:
     has_spread = any(row.get("high", row["mean"]) > row["mean"] for row in rows)
     return "; ".join(filter(None, (text, "mean ± standard deviation over seeds" if has_spread else "")))
-
-
-def _ends(group: RunGroup, values: Sequence[Sequence[Summary | None]]) -> str:
-    return "At the end: " + "; ".join(
-        f"{label} {', '.join(spread(value) for value in row)}" for label, row in zip(group.labels, values, strict=True)
-    )
 
 
 def _atomic(run: RunResult) -> Summary | None:
@@ -741,8 +687,9 @@ def _choose(field: str) -> alt.Parameter:
     return alt.selection_point(name="chosen", fields=[field], bind="legend", toggle="true")
 
 
-def _tip(field: str, title: str | None = None) -> alt.Tooltip:
-    return alt.Tooltip(f"{field}:N", title=title or field)
+def _tips(**titles: str) -> list[alt.Tooltip]:
+    """What is shown at a mark: fields and their titles."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
 class _Rows:

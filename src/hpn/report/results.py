@@ -14,7 +14,7 @@ from hpn.errors import DataError
 from hpn.experiment.compare.result import FILE_NAME, Comparison, load_comparison
 from hpn.experiment.run.folder import CONFIG, EXPLORER, RESULT, VIEWS
 from hpn.experiment.run.result import RunResult, View, Views, load_result, parse_result, read_object
-from hpn.metrics import METRICS, Metric, Summary, summarize
+from hpn.metrics import METRICS, Metric, Summary
 from hpn.report.format import MISSING, is_number, plain
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class RunGroup:
     def results(self) -> list[RunResult]:
         """Their results."""
         return [run.result for run in self.runs]
+
+    @property
+    def named(self) -> list[tuple[str, RunResult]]:
+        """Their results, each with its name."""
+        return list(zip(self.labels, self.results, strict=True))
 
     def single(self, number: int) -> RunGroup:
         """One run of the group, in its colour."""
@@ -173,17 +178,10 @@ def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
     return [RunGroup(members, names, domain) for members, names in zip(groups.values(), labels, strict=True)]
 
 
-def metric_of(result: RunResult, metric: Metric) -> Summary | None:
-    """A metric of a run; those that its version of hpn did not have are computed from its matrices."""
-    if metric.name in result.metrics:
-        return result.metrics[metric.name]
-    return summarize([metric(seed) for seed in result.measured()])
-
-
 def shown_metrics(results: Iterable[RunResult]) -> list[Metric]:
     """The metrics that any of the results has a value of."""
     results = list(results)
-    return [metric for metric in METRICS.values() if any(metric_of(result, metric) for result in results)]
+    return [metric for metric in METRICS.values() if any(result.metrics.get(metric.name) for result in results)]
 
 
 def best_value(metric: Metric, values: Iterable[Summary | None]) -> float | None:
