@@ -42,10 +42,6 @@ def test_a_result_has_it(
     assert "Lowest accuracy on any task after the last task" in page
 
 
-def test_a_result_from_before_it_was_added_has_it_too(added: Metric, make_result: Callable[..., RunResult]) -> None:
-    assert "worst <b>75.0 ± 1.4</b> %" in render_page([Run(make_result())])
-
-
 def test_a_comparison_has_it(
     added: Metric, make_comparison: Callable[..., Comparison], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,6 @@ from hpn.experiment.run.runner import run
 from hpn.model.core import ClassifierCore
 from hpn.report import load_run, write_report
 from hpn.report.page import explorer_page
-from hpn.report.wording import describe_exploration
 
 SMALL = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4, "width": 50}
 NODES = "id,class,a,b\n" + "\n".join(f"n{i},{'xy'[i % 2]},{i % 2},{i % 3}" for i in range(24))
@@ -61,15 +60,11 @@ def test_names_cannot_leave_the_data(explored: Exploration, hostile: str, parse_
 
 
 def test_what_is_stated(explored: Exploration) -> None:
-    said = describe_exploration(explored)
-    assert "synthetic: 300 nodes, placed by the first two principal components" in said
-    assert "earliest" in said
-    some = describe_exploration(
-        explored.model_copy(update={"num_nodes": 40_000, "is_task_given": True, "founding": "recorded"})
-    )
-    assert "300 of 40,000 nodes, chosen by hash of their id" in some
-    assert "with the task given" in some
-    assert "was recorded" in some
+    assert "synthetic: 300 nodes, placed by the first two principal components" in explorer_page(explored, "x")
+    changes = {"num_nodes": 40_000, "is_task_given": True, "founding": "recorded"}
+    some = explorer_page(explored.model_copy(update=changes), "x")
+    for said in ("300 of 40,000 nodes, chosen by hash of their id", "with the task given", "was recorded"):
+        assert said in some
 
 
 def test_the_report_of_a_run_with_views(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from hpn.datasets import Graph
-from hpn.experiment.exploration import MOST_NEIGHBORS, Exploration, Prototype
+from hpn.experiment.exploration import Exploration
 from hpn.model.core import ClassifierCore
 from hpn.report.page import explorer_page
 
@@ -155,62 +154,3 @@ def test_a_phone_needs_no_horizontal_scrolling(browser: Any, file: Path, scheme:
     assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
     opened.context.close()
     assert opened.trouble == []
-
-
-def make_large(n: int = 20_000) -> Exploration:
-    """Nodes at random, as hard to compress as they get."""
-    rng = np.random.default_rng(0)
-    number = rng.integers
-    indptr = np.arange(n + 1, dtype=np.uint32) * 6
-    pair = np.argsort(rng.random((n, 12)), axis=1)[:, :2].T.astype(np.int16)
-    return Exploration(
-        **{"name": "large", "is_task_given": False, "num_nodes": 2 * n, "drawing": "pca"},
-        classes=[f"class {c}" for c in range(12)],
-        steps=["first", "second"],
-        banks=[f"bank {b}" for b in range(7)],
-        slots=[f"slot {s}" for s in range(5)],
-        weights=[[1 / 7] * 7],
-        bounds={"atomic": 81, "node": 44, "class": 13},
-        prototypes=[Prototype(position=p, angle=p * 4.4, nodes=9, classes=3, founded=0) for p in range(-18, 19)],
-        founding="derived",
-        most_neighbors=MOST_NEIGHBORS,
-        names=np.frombuffer(str([f"node {i}" for i in range(n)]).replace("'", '"').encode(), np.uint8),
-        group=np.zeros(n, np.uint16),
-        x=number(0, 65536, n).astype(np.uint16),
-        y=number(0, 65536, n).astype(np.uint16),
-        label=pair[0],
-        answer=pair[0],
-        runner_up=pair[1],
-        probability=number(0, 101, (2, n)).astype(np.uint8),
-        step=number(0, 2, n).astype(np.int16),
-        atomic=np.clip(rng.normal(scale=8, size=(7, 2, n)), -18, 18).astype(np.int8),
-        node=number(-9, 10, (2, n)).astype(np.int8),
-        class_level=number(-3, 4, (2, n)).astype(np.int8),
-        evidence=rng.normal(scale=100, size=(5, 2, n)).astype(np.int16),
-        degree=np.full(n, 6, np.uint32),
-        indptr=indptr,
-        indices=number(0, n, 6 * n).astype(np.uint16),
-    )
-
-
-def test_twenty_thousand_nodes_stay_fluid(browser: Any, tmp_path: Path) -> None:
-    file = tmp_path / "large.html"
-    file.write_text(explorer_page(make_large(), "large"))
-    start = time.perf_counter()
-    opened = Opened(browser, file)
-    seconds = time.perf_counter() - start
-    frame = opened.page.evaluate(
-        """async () => {
-          const zoom = document.querySelector('[data-zoom=in]'), start = performance.now();
-          for (let at = 0; at < 10; at++) {
-            zoom.click();
-            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-          }
-          return (performance.now() - start) / 10;
-        }"""
-    )
-    opened.context.close()
-    assert opened.trouble == []
-    assert seconds < 10, "3 on a machine that does nothing else"
-    assert frame < 500
-    assert file.stat().st_size < 2e6

@@ -1,6 +1,5 @@
 """Charts are tested by what they plot: the rows of data, scales and captions, not coordinates."""
 
-import itertools
 import xml.etree.ElementTree as ET
 
 import altair as alt
@@ -15,9 +14,7 @@ from hpn.report.figures import (
     Interval,
     chart_spec,
     chart_svg,
-    code_sizes_chart,
     comparison_chart,
-    comparison_charts,
     metric_curve,
     spec_digest,
     view_chart,
@@ -78,17 +75,6 @@ def test_a_curve_plots_the_metric_after_each_step_with_its_deviation(make_result
     assert spec["title"]["text"] == "AM after each task"
     assert "standard deviation" in spec["title"]["subtitle"]
     assert "ewc · gcn 8" in spec["description"], "the end in words, for those who do not see it"
-
-
-def test_lines_that_coincide_are_told_apart_by_dash_and_in_a_list_by_value(make_result):
-    results = [make_result(method=name) for name in "abcd"]
-    (spec,) = draw("accuracy", results)
-    dashes = next(part for part in find(spec, "strokeDash") if "scale" in part)
-    assert len({str(dash) for dash in dashes["scale"]["range"]}) == 4
-    better = make_result(method="z", matrices=[[[99.0], [99.0, 99.0], [99.0, 99.0, 99.0]]] * 2)
-    (spec,) = draw("accuracy", [results[0], better])
-    tips = next(part for part in find(spec, "tooltip"))
-    assert [tip["title"] for tip in tips] == ["after task", "z · gcn", "a · gcn"], "the highest first"
 
 
 def test_runs_can_be_hidden_and_keep_their_colours(make_result):
@@ -202,41 +188,6 @@ def test_a_sweep_plots_every_metric_over_the_setting(make_result):
     assert {row["mean"] for row in rows(specs[-1])} == {30.5}
 
 
-def test_a_wide_setting_is_drawn_by_its_logarithm_unless_it_has_zero(make_result):
-    wide = draw("sensitivity", _runs(make_result, [{"alpha": 10.0**k} for k in range(-4, 4)]))
-    narrow = draw("sensitivity", _runs(make_result, [{"alpha": a} for a in (0.0, 0.5, 1000.0)]))
-    assert "log" in find(wide, "type")
-    assert "log" not in find(narrow, "type")
-
-
-def test_a_grid_of_two_settings_is_a_heat_map(make_result):
-    changes = [{"num_extractors": e, "dim": d} for e, d in itertools.product((1, 4, 16), (2, 8))]
-    spec = draw("sensitivity", _runs(make_result, changes[:-1]))[0]
-    assert {(row["row"], row["column"]) for row in rows(spec)} == {(e, d) for e in (1, 4) for d in (2, 8)} | {(16, 2)}
-    assert {row["text"] for row in rows(spec)} == {"81.0"}
-
-
-def test_a_comparison_has_ours_and_the_papers(make_comparison):
-    am, *_ = comparison_charts(make_comparison())
-    spec = chart_spec(am)
-    ours = {row["method"]: row["mean"] for row in rows(spec) if row["source"] == "ours"}
-    assert ours == {"ewc · gcn": 63.3, "ewc · gat": 70.0, "joint · gcn": 95.0, "hpn": 94.0}
-    paper = {row["method"]: (row["low"], row["high"]) for row in rows(spec) if row["source"] == "the paper"}
-    assert paper["ewc · gcn"] == pytest.approx((62.6, 63.6))
-    assert "hollow: the paper’s" in spec["title"]["subtitle"]
-    alone = comparison_chart([Interval("a", None, summarize([1.0]))], title="x", about="", x_title="x")
-    assert "hollow" not in chart_spec(alone)["title"]["subtitle"]
-
-
-def test_bounds_leave_out_what_is_no_bound():
-    chart = code_sizes_chart({2: [(0.1, 13.0), (0.5, 6.0)], 32: [(0.1, 1e20), (0.5, 500.0)]}, title="Sizes")
-    assert [(row["run"], row["mean"]) for row in rows(chart_spec(chart))] == [
-        ("dimension 2", 13.0),
-        ("dimension 2", 6.0),
-        ("dimension 32", 500.0),
-    ]
-
-
 @pytest.mark.parametrize("num_steps", [1, 3, 50])
 def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile, num_steps):
     pytest.importorskip("vl_convert")
@@ -257,14 +208,6 @@ def test_every_chart_is_drawn_as_a_file_whatever_the_names(make_result, hostile,
         assert not [e for e in root.iter() if e.tag.endswith(("script", "foreignObject"))]
         assert not [name for e in root.iter() for name in e.attrib if name.startswith("on")]
         assert spec_digest(chart) in text.splitlines()[0]
-
-
-def test_a_digest_changes_with_the_data(make_result):
-    one, same, other = (
-        next(iter(FIGURES["matrix"].draw(RunGroup.of([make_result(num_seeds=seeds, seeds=[*range(seeds)])]))))
-        for seeds in (2, 2, 3)
-    )
-    assert spec_digest(one) == spec_digest(same) != spec_digest(other)
 
 
 def test_without_the_library_svg_files_are_refused_in_one_line(make_result, monkeypatch):

@@ -135,14 +135,11 @@ def tasks_before_after(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
 @_figure("group")
 def cost(group: RunGroup) -> Iterator[alt.TopLevelMixin]:
     """The cost of the runs: seconds and memory, one bar per run."""
-    costs: dict[str, Callable[[RunResult], float | None]] = {
-        "Time to fit, seconds per seed": lambda run: (part := run.seconds_per_seed()) and part.fit,
-        "Time to predict, seconds per seed": lambda run: (part := run.seconds_per_seed()) and part.predict,
-        "Peak memory, MB": lambda run: run.peak_rss_mb,
-    }
+    costs = {"fit": "Time to fit, seconds per seed", "predict": "Time to predict, seconds per seed"}
     rows: list[Row] = []
-    for title, measure in costs.items():
-        known = {label: value for label, run in group.named if is_number(value := measure(run))}
+    for name, title in {**costs, "peak_rss_mb": "Peak memory, MB"}.items():
+        sources = {label: run.seconds_per_seed() if name in costs else run for label, run in group.named}
+        known = {label: value for label, of in sources.items() if is_number(value := getattr(of, name, None))}
         most = max(known.values(), default=0.0) or 1.0
         rows += [{"place": f"|{title}", "head": title}] if known else []
         for run, value in known.items():

@@ -40,16 +40,45 @@ class Run:
 
 @dataclass
 class Found:
-    """Runs and comparisons to report on, by the file that they were read from."""
+    """Runs and comparisons to report on, by the file that they were read from; each counts once."""
 
     runs: dict[Path, Run] = field(default_factory=dict)
     comparisons: dict[Path, Comparison] = field(default_factory=dict)
+
+    def add(self, path: Path, on_skip: Callable[[str], object]) -> None:
+        """Read what a path stands for: a run, a comparison with its runs, or the final runs of tuning."""
+        folder = path.parent if path.name == FILE_NAME else path
+        finals = sorted(path.glob(f"final-*/{RESULT}"))
+        if (folder / FILE_NAME).is_file():
+            self.add_comparison(folder, on_skip)
+        elif finals:
+            for file in finals:
+                self.add_run(file.parent)
+        elif path.is_dir() and not (path / RESULT).exists():
+            why = f"has not finished ({RESULT} is missing); run its command again"
+            is_run = (path / CONFIG).exists()
+            on_skip(f"{path} {why if is_run else 'is not a run, comparison or tuning folder'}; skipped")
+        elif path.is_file() and path.suffix != ".json":
+            on_skip(f"{path} is not a result; skipped")
+        else:
+            self.add_run(path)
 
     def add_run(self, path: Path) -> None:
         """Read a run, unless it was read before."""
         file = (path / RESULT if path.is_dir() else path).resolve()
         if file not in self.runs:
             self.runs[file] = load_run(path)
+
+    def add_comparison(self, folder: Path, on_skip: Callable[[str], object]) -> None:
+        """Read a comparison and its runs."""
+        comparison = self.comparisons[(folder / FILE_NAME).resolve()] = load_comparison(folder)
+        for row in comparison.rows:
+            # Paths of runs are relative to where the comparison was made; usually the runs are next to it.
+            places = Path(row.run), folder.parent / PurePath(row.run).name
+            if run := next((place for place in places if (place / RESULT).is_file()), None):
+                self.add_run(run)
+            elif row.error is None:
+                on_skip(f"{row.run} of {folder} is missing; only its row is shown")
 
 
 @dataclass(frozen=True)
@@ -96,41 +125,10 @@ def find_results(paths: Iterable[Path], on_skip: Callable[[str], object]) -> Fou
         if not path.exists():
             raise DataError(f"{path} does not exist; name the folder of a run, comparison or search")
         try:
-            _add(found, path, on_skip)
+            found.add(path, on_skip)
         except DataError as error:
             on_skip(f"{error}; skipped")
     return found
-
-
-def _add(found: Found, path: Path, on_skip: Callable[[str], object]) -> None:
-    folder = path.parent if path.name == FILE_NAME else path
-    finals = [file.parent for file in sorted(path.glob(f"final-*/{RESULT}"))]
-    if (folder / FILE_NAME).is_file():
-        _add_comparison(found, folder, on_skip)
-    elif finals:
-        for final in finals:
-            found.add_run(final)
-    elif path.is_dir() and not (path / RESULT).exists():
-        why = f"has not finished ({RESULT} is missing); run its command again"
-        is_run = (path / CONFIG).exists()
-        on_skip(f"{path} {why if is_run else 'is not a run, comparison or tuning folder'}; skipped")
-    elif path.is_file() and path.suffix != ".json":
-        on_skip(f"{path} is not a result; skipped")
-    else:
-        found.add_run(path)
-
-
-def _add_comparison(found: Found, folder: Path, on_skip: Callable[[str], object]) -> None:
-    comparison = load_comparison(folder)
-    found.comparisons[(folder / FILE_NAME).resolve()] = comparison
-    for row in comparison.rows:
-        # Paths of runs are relative to where the comparison was made; usually the runs are next to it.
-        places = [Path(row.run), folder.parent / PurePath(row.run).name]
-        run = next((place for place in places if (place / RESULT).is_file()), None)
-        if run is not None:
-            found.add_run(run)
-        elif row.error is None:
-            on_skip(f"{row.run} of {folder} is missing; only its row is shown")
 
 
 def load_run(path: Path) -> Run:
@@ -150,11 +148,10 @@ def load_run(path: Path) -> Run:
     if len(views.views) != len(views.seeds):
         raise DataError(f"{file} is damaged (views must be one list per seed); run its command again")
     last = len(result.steps) - 1
-    for view in (view for made in views.views for view in made):
+    for view in itertools.chain(*views.views):
         if view.after > last:
-            raise DataError(
-                f"{file} is damaged (after must be a step from 0 to {last}, got {view.after}); run its command again"
-            )
+            fault = f"after must be a step from 0 to {last}, got {view.after}"
+            raise DataError(f"{file} is damaged ({fault}); run its command again")
     explored = file.parent / f"seed-{views.seeds[0]}" / EXPLORER
     if not explored.exists():
         return Run(result, views)
@@ -170,9 +167,9 @@ def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
     """
     groups: dict[object, list[Run]] = {}
     for run in runs:
-        names = ("dataset", "stream", "scenario", "evaluate", "edges")
-        steps = tuple((step.name, *step.classes) for step in run.result.steps)
-        groups.setdefault((*(getattr(run.result, name) for name in names), steps), []).append(run)
+        same = [getattr(run.result, name) for name in ("dataset", "stream", "scenario", "evaluate", "edges")]
+        steps = [(step.name, *step.classes) for step in run.result.steps]
+        groups.setdefault((*same, *steps), []).append(run)
     labels = [label_results([run.result for run in members]) for members in groups.values()]
     domain = list(dict.fromkeys(itertools.chain(*labels)))
     return [RunGroup(members, names, domain) for members, names in zip(groups.values(), labels, strict=True)]
@@ -199,14 +196,14 @@ def label_results(results: Sequence[RunResult]) -> list[str]:
     else by run folder; and by number where nothing else helps: ``hpn``, ``ewc · gcn``, ``hpn (dim 8)``,
     ``hpn (folder) #2``.
     """
-    bases = [method_name(result.method, result.backbone) for result in results]
-    variants = _variants(results, bases)
-    shared = Counter(zip(bases, variants, strict=True))
-    labels = []
-    for result, base, variant in zip(results, bases, variants, strict=True):
-        folder = PurePath(result.out or "").name if shared[base, variant] > 1 else ""
-        apart = ", ".join(filter(None, (variant, folder)))
-        labels.append(f"{base} ({apart})" if apart else base)
+    labels = [method_name(result.method, result.backbone) for result in results]
+    for base in dict.fromkeys(labels):
+        members = [i for i, label in enumerate(labels) if label == base]
+        variants = variant_names([results[i].params for i in members])
+        for i, variant in zip(members, variants, strict=True):
+            folder = PurePath(results[i].out or "").name if variants.count(variant) > 1 else ""
+            apart = ", ".join(filter(None, (variant, folder)))
+            labels[i] = f"{base} ({apart})" if apart else base
     seen: Counter[str] = Counter()
     for i, label in enumerate(labels):
         seen[label] += 1
@@ -220,17 +217,6 @@ def method_name(method: str, backbone: str | None) -> str:
     return f"{method} · {backbone}" if backbone else method
 
 
-def _variants(results: Sequence[RunResult], bases: Sequence[str]) -> list[str]:
-    """What distinguishes each result from the others of its method; empty where nothing short does."""
-    variants = [""] * len(results)
-    for base in dict.fromkeys(bases):
-        members = [i for i, name in enumerate(bases) if name == base]
-        names = variant_names([results[i].params for i in members])
-        for i, name in zip(members, names, strict=True):
-            variants[i] = name
-    return variants
-
-
 def differing(settings: Sequence[Params]) -> list[str]:
     """Names of the hyper-parameters that are not the same in all settings."""
     names = dict.fromkeys(name for params in settings for name in params)
@@ -240,9 +226,10 @@ def differing(settings: Sequence[Params]) -> list[str]:
 def variant_names(settings: Sequence[Params]) -> list[str]:
     """Name each setting by what differs (``lr 0.1``); empty where nothing differs, or too much."""
     names = differing(settings)
-    if len(names) > MAX_NAMED:
-        names = []
-    return [", ".join(f"{name} {_setting_text(params.get(name))}" for name in names) for params in settings]
+    return [
+        ", ".join(f"{name} {_setting_text(params.get(name))}" for name in names if len(names) <= MAX_NAMED)
+        for params in settings
+    ]
 
 
 def setting_key(params: Params, *, without: Collection[str]) -> tuple[tuple[str, str], ...]:

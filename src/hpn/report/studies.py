@@ -38,16 +38,16 @@ def _of_method(method: str, runs: Sequence[RunResult]) -> list[Study]:
         for part in _alike(runs, pair)
         if _fills_square(part, pair)
     ]
-    studies = []
+    sweeps = []
     for name in varied:
-        lines = [
-            part
-            for part in _alike(runs, (name,))
-            if len(part) >= _MIN_POINTS and not any(_covers(grid, name, part) for grid in grids)
-        ]
+        inside = [{id(run) for _, part in grid.lines for run in part} for grid in grids if name in grid.names]
+        lines = [part for part in _alike(runs, (name,)) if len(part) >= _MIN_POINTS]
+        lines = [part for part in lines if not any(ids >= set(map(id, part)) for ids in inside)]
         if lines:
-            studies.append(Study(method, (name,), list(zip(_line_names(lines, name), lines, strict=True))))
-    return [*grids, *studies]
+            named = variant_names([{k: v for k, v in part[0].params.items() if k != name} for part in lines])
+            titles = [text or f"setting {i}" for i, text in enumerate(named, 1)]
+            sweeps.append(Study(method, (name,), list(zip(titles, lines, strict=True))))
+    return [*grids, *sweeps]
 
 
 def _alike(runs: Sequence[RunResult], names: tuple[str, ...]) -> list[list[RunResult]]:
@@ -68,15 +68,3 @@ def _fills_square(part: Sequence[RunResult], pair: tuple[str, ...]) -> bool:
         first, second = (float(run.params[name]) for name in pair)
         rows.setdefault(first, set()).add(second)
     return any(len(one & other) > 1 for one, other in itertools.combinations(rows.values(), 2))
-
-
-def _covers(grid: Study, name: str, part: Sequence[RunResult]) -> bool:
-    inside = {id(run) for _, runs in grid.lines for run in runs}
-    return name in grid.names and all(id(run) in inside for run in part)
-
-
-def _line_names(lines: Sequence[Sequence[RunResult]], name: str) -> list[str]:
-    """Name lines by what they do not share."""
-    others = [{k: v for k, v in runs[0].params.items() if k != name} for runs in lines]
-    named = variant_names(others)
-    return [text or f"setting {i + 1}" for i, text in enumerate(named)]
