@@ -34,49 +34,31 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from hpn.datasets import Graph, load_dataset, load_graph
-    from hpn.evaluation import evaluate
-    from hpn.experiment.bound_check import check_run
-    from hpn.experiment.compare.table import compare
-    from hpn.experiment.leaks import find_leaks
-    from hpn.experiment.retention import study_retention
-    from hpn.experiment.run.runner import run
-    from hpn.experiment.run.seed import load_learner
-    from hpn.experiment.track import track_run
-    from hpn.experiment.tune.tuning import tune
-    from hpn.learners import LEARNERS, Learner
-    from hpn.model import HPNClassifier, NodeClassifier
-    from hpn.report import write_report
-    from hpn.report.comparison import write_comparison
-    from hpn.reproduction import reproduce
-    from hpn.streams import TaskStream
+    from hpn.datasets import Graph as Graph
+    from hpn.datasets import load_dataset as load_dataset
+    from hpn.datasets import load_graph as load_graph
+    from hpn.evaluation import evaluate as evaluate
+    from hpn.experiment.bound_check import check_run as check_run
+    from hpn.experiment.compare.table import compare as compare
+    from hpn.experiment.leaks import find_leaks as find_leaks
+    from hpn.experiment.retention import study_retention as study_retention
+    from hpn.experiment.run.runner import run as run
+    from hpn.experiment.run.seed import load_learner as load_learner
+    from hpn.experiment.track import track_run as track_run
+    from hpn.experiment.tune.tuning import tune as tune
+    from hpn.learners import LEARNERS as LEARNERS
+    from hpn.learners import Learner as Learner
+    from hpn.model import HPNClassifier as HPNClassifier
+    from hpn.model import NodeClassifier as NodeClassifier
+    from hpn.report import write_report as write_report
+    from hpn.report.comparison import write_comparison as write_comparison
+    from hpn.reproduction import reproduce as reproduce
+    from hpn.streams import TaskStream as TaskStream
 
-    from . import testing
+    from . import testing as testing
 
-__all__ = [
-    "LEARNERS",
-    "Graph",
-    "HPNClassifier",
-    "Learner",
-    "NodeClassifier",
-    "TaskStream",
-    "__version__",
-    "check_run",
-    "compare",
-    "evaluate",
-    "find_leaks",
-    "load_dataset",
-    "load_graph",
-    "load_learner",
-    "reproduce",
-    "run",
-    "study_retention",
-    "testing",
-    "track_run",
-    "tune",
-    "write_comparison",
-    "write_report",
-]
+__all__ = ["__version__", "testing"]
+__all__ += list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -43,16 +43,6 @@ def test_the_bound_in_two_dimensions_is_the_papers(cli: Cli) -> None:
     assert found["levels"]["atomic"]["name"] == "circle"
     assert found["levels"]["node"]["code"] == 7
     assert found["one_set"]["prototypes"]["atomic"] == 7
-
-
-def test_extractors_and_features_are_counted(cli: Cli) -> None:
-    plain = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1")
-    assert plain["prototypes"]["atomic"] == 2 * 7
-    full = read_json(cli, "bound", "--dim", "2", "--threshold", "0.3", "--extractors", "1", "--features", "10")
-    assert full["parameters"] - plain["parameters"] == 2 * 10 * 2
-
-
-def test_the_bound_is_printed_with_its_name(cli: Cli) -> None:
     out = shown(cli, "bound", "--dim", "4", "--threshold", "0.5", "--extractors", "3")
     for words in ("n_A", "n_N", "n_C", "150", "25", "linear programming", "bytes"):
         assert words in out
@@ -125,26 +115,20 @@ def test_a_run_above_its_bound_fails(cli: Cli, tmp_path: Path) -> None:
     assert f"Theorem 1 allows {most}" in err
 
 
-def test_retention_is_reported_and_proved(cli: Cli) -> None:
-    words = words_of(CERTIFIED)
-    found = read_json(cli, "retention", "synthetic", *words, "--quiet")
+@pytest.mark.parametrize("settings", [CERTIFIED, SOLVED], ids=["paper", "best"])
+def test_retention_is_reported_and_proved(cli: Cli, settings: dict[str, Any]) -> None:
+    words = ("retention", "synthetic", *words_of(settings), "--quiet")
+    found, out = read_json(cli, *words), shown(cli, *words)
     assert found["is_proved"]
-    assert found["changes"] == [{**found["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
-    assert not found["theorem"][0]["is_satisfied"]
-    assert found["theorem"][0]["reasons"]
-    out = shown(cli, "retention", "synthetic", *words, "--quiet")
     assert "proved same" in out
     assert found["proofs"][0]["now"][:12] in out
-
-
-def test_retention_of_a_solved_network_is_proved_and_the_theorem_does_not_apply(cli: Cli) -> None:
-    found = read_json(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
-    assert found["is_proved"]
-    assert found["theorem"] is None
-    out = shown(cli, "retention", "synthetic", *words_of(SOLVED), "--quiet")
-    assert "Theorem 2 does not apply" in out
-    assert "proved same" in out
-    assert found["proofs"][0]["now"][:12] in out
+    if settings is SOLVED:
+        assert found["theorem"] is None
+        assert "Theorem 2 does not apply" in out
+    else:
+        assert found["changes"] == [{**found["changes"][0], "touched": 0, "rematched": 0, "relabelled": 0}]
+        assert not found["theorem"][0]["is_satisfied"]
+        assert found["theorem"][0]["reasons"]
 
 
 @pytest.mark.parametrize(("kind", "settings"), [(PaperHPN, CERTIFIED), (SolvedHPN, SOLVED)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,24 +14,15 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 from torch_geometric.transforms import ToSparseTensor
 
 from hpn.datasets import Graph
 from hpn.datasets.graph import Masks
 from hpn.datasets.store import write_store
-from hpn.errors import ConfigError, DataError
+from hpn.errors import DataError
 from hpn.model import inputs
-from hpn.model.inputs import (
-    arrange_features,
-    default_labels,
-    default_nodes,
-    read_graph,
-    read_labelled,
-    read_labels,
-    read_nodes,
-    read_validation,
-)
+from hpn.model.inputs import arrange_features, default_labels, default_nodes, read_graph, read_labels, read_nodes
 from hpn.streams import GraphView
 
 X = np.array([[0, 1, 0], [2, 0, 0], [0, 0, 0], [0, 3, 1], [1, 0, 0]])
@@ -73,11 +63,11 @@ def check(view: GraphView, *, sparse: bool = False) -> None:
 # ---------------------------------------------------------------------- features
 
 DENSE = {
-    **{str(kind): T.to(kind) for kind in (torch.float, torch.double, torch.half, torch.bfloat16, torch.uint8)},
+    **{str(kind): T.to(kind) for kind in (torch.float, torch.double, torch.bfloat16, torch.uint8)},
     "gradient": T.float().requires_grad_(),
     "transposed": torch.tensor(X.T.copy()).float().T,
     "hybrid": T.float().to_sparse(1),
-    **{f"numpy {kind}": X.astype(kind) for kind in ("f2", "f4", "longdouble", "i1", "u8", ">f8")},
+    **{f"numpy {kind}": X.astype(kind) for kind in ("f2", "longdouble", "u8", ">f8")},
     "fortran": np.asfortranarray(X.astype(np.float32)),
     "list": X.tolist(),
     "frame": pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype("f4"), "c": X[:, 2].astype(bool)}),
@@ -93,7 +83,7 @@ SPARSE = {
     ),
     "bsr": T.float().to_sparse_bsr((1, 3)),
     "bsc": T.float().to_sparse_bsc((5, 1)),
-    **{f"scipy {kind}": sp.csr_array(X).asformat(kind) for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")},
+    **{f"scipy {kind}": sp.csr_array(X).asformat(kind) for kind in ("csr", "csc", "coo", "lil", "bsr")},
     "matrix": sp.csr_matrix(X.astype(np.float32)),
 }
 
@@ -110,11 +100,6 @@ def test_entries_that_occur_twice_add_up_and_the_matrix_stays_as_it_is() -> None
     assert matrix.nnz == 3
 
 
-def test_booleans_are_numbers() -> None:
-    for x in (X > 0, T > 0, sp.csr_array(X > 0), pd.DataFrame(X > 0)):
-        assert dense(read_graph(make(x))) == (X > 0).astype(float).tolist()
-
-
 def test_a_tensor_is_not_copied_but_an_array_is() -> None:
     tensor, array = T.float(), X.astype(np.float32)
     assert read_graph(make(tensor)).x.data_ptr() == tensor.data_ptr()
@@ -128,15 +113,9 @@ def test_features_must_be_finite(value: float) -> None:
     x = X.astype(np.float64)
     x[4, 0] = x[3, 1] = value
     tensor = torch.tensor(x)
-    for wrong in (x, tensor, tensor.to_sparse(), tensor.to_sparse_csc(), sp.csc_matrix(x), pd.DataFrame(x)):
+    for wrong in (x, tensor, tensor.to_sparse(), sp.csc_matrix(x), pd.DataFrame(x)):
         with pytest.raises(DataError, match=f"data: feature 1 of node 3 is {value}; replace or drop"):
             read_graph(make(wrong))
-
-
-@pytest.mark.parametrize("like", [np.asarray, torch.tensor, sp.csr_array])
-def test_features_must_be_finite_in_single_precision(like: Any) -> None:
-    with pytest.raises(DataError, match="feature 0 of node 1 is inf"):
-        read_graph(make(like(np.array([[1.0, 2.0], [1e300, 0.0]])), None))
 
 
 @pytest.mark.parametrize(
@@ -152,28 +131,17 @@ def test_features_must_be_finite_in_single_precision(like: Any) -> None:
         (X.astype(str), "got <U21 of shape"),
         (X.astype(object), "got object of shape"),
         ([[1, 2], [3]], "got list"),
-        ("text", "got str"),
         (pd.DataFrame({"a": [1, 2], "city": ["x", "y"]}), "got (str|object) in column 'city'"),
         (np.zeros((0, 3)), r"expected nodes with features, got x of shape \(0, 3\)"),
         (torch.zeros(3, 0), r"expected nodes with features, got x of shape \(3, 0\)"),
         (pd.DataFrame({0: pd.Series([None, 2], dtype="Int64")}), "feature 0 of node 0 is nan"),
+        (np.array([[1.0, 2.0], [1e300, 0.0]]), "feature 0 of node 1 is inf"),
     ],
 )
 def test_wrong_features_are_refused(x: Any, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read_graph(make(x, None))
     assert "\n" not in str(caught.value)
-
-
-def test_the_number_of_features_is_checked_whether_kept_or_not() -> None:
-    data = make()
-    for _ in range(2):
-        with pytest.raises(DataError, match=r"data.x has shape \[5, 3\], expected 7 columns as in the first fit"):
-            read_graph(data, num_features=7)
-        read_graph(data)
-    for wrong in (HeteroData(), X):
-        with pytest.raises(DataError, match=r"data.x must be .* got NoneType"):
-            read_graph(wrong)
 
 
 # ---------------------------------------------------------------------- edges
@@ -195,7 +163,7 @@ ADJACENCIES = {
     **{kind: getattr(torch.tensor(ADJACENCY), f"to_sparse_{kind}")() for kind in ("coo", "csr", "csc")},
     "bsr": torch.tensor(ADJACENCY).to_sparse_bsr((5, 1)),
     "bsc": torch.tensor(ADJACENCY).bfloat16().to_sparse_bsc((1, 5)),
-    **{f"scipy {kind}": sp.csr_array(ADJACENCY).asformat(kind) for kind in ("csr", "csc", "coo", "lil", "dok", "dia")},
+    **{f"scipy {kind}": sp.csr_array(ADJACENCY).asformat(kind) for kind in ("csr", "coo", "lil")},
     "scipy bsr": sp.bsr_matrix(ADJACENCY, blocksize=(5, 5)),
     "object": Coo(),
     "weighted object": Coo(torch.full((6,), 0.1)),
@@ -252,22 +220,16 @@ WANTED = "data.edge_index must be node numbers of shape .2, num_edges., got"
         ({"edge_index": [[True], [False]]}, f"{WANTED} list"),
         ({"edge_index": torch.tensor([0, 1, 2])}, rf"{WANTED} torch.int64 of shape \(3,\)"),
         ({"edge_index": LINKS.T}, rf"{WANTED} int64 of shape \(6, 2\); transpose it"),
-        ({"edge_index": np.zeros((3, 4), int)}, rf"{WANTED} int64 of shape \(3, 4\)$"),
         ({"edge_index": [[0, 1], [1]]}, f"{WANTED} list"),
-        ({"edge_index": 7}, f"{WANTED} int"),
         ({"edge_index": torch.eye(5).to_sparse()}, rf"{WANTED} torch.float32 of shape \(5, 5\)"),
         ({"edge_index": sp.eye_array(5)}, f"{WANTED} float64 of shape"),
         ({"adj_t": torch.eye(5)}, r"data.adj_t must be a sparse matrix of shape .5, 5., got torch.float32 of shape"),
-        ({"adj_t": np.eye(5)}, r"a sparse matrix of shape .5, 5., got float64 of shape \(5, 5\)"),
         ({"adj_t": torch.eye(4).to_sparse()}, r"a sparse matrix of shape .5, 5., got torch.float32 of shape \(4, 4\)"),
         ({"adj_t": sp.csr_array(np.eye(6))}, r"a sparse matrix of shape .5, 5., got float64 of shape \(6, 6\)"),
         ({"adj_t": "text"}, "data.adj_t must be a sparse matrix of shape .5, 5., got str"),
         ({"n_id": [1, 2, 3, 2, 1]}, "data.n_id has 1 more than once; every node needs a number of its own"),
-        ({"n_id": torch.tensor([1, 2, 3, 4, 4])}, "data.n_id has 4 more than once"),
-        ({"n_id": [1, 2]}, "data.n_id must be 5 whole numbers, one per node, got list"),
         ({"n_id": torch.arange(6)}, r"5 whole numbers, one per node, got torch.int64 of shape \(6,\)"),
         ({"n_id": torch.arange(5.0)}, "5 whole numbers, one per node, got torch.float32"),
-        ({"n_id": np.ones(5, dtype=bool)}, "5 whole numbers, one per node, got bool"),
         ({"n_id": ["a"] * 5}, "5 whole numbers, one per node, got list"),
         ({"n_id": np.zeros((5, 1), int)}, r"data.n_id must have one dimension, got shape \(5, 1\)"),
     ],
@@ -280,25 +242,15 @@ def test_wrong_edges_and_numbers_of_nodes_are_refused(wrong: dict[str, Any], mes
 # ---------------------------------------------------------------------- where graphs come from
 
 
-def test_nodes_are_known_by_their_position_unless_they_have_a_number() -> None:
-    numbers = [10**12, -4, 0, 7, 3]
-    assert read_graph(make()).ids.tolist() == [0, 1, 2, 3, 4]
-    for n_id in (numbers, np.array(numbers), torch.tensor(numbers), pd.Series(numbers), pd.Index(numbers)):
-        assert read_graph(make(n_id=n_id)).ids.tolist() == numbers
-    assert read_graph(make(n_id=torch.arange(5).int())).ids.dtype == torch.int64
-
-
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 def test_data_of_pytorch_geometric() -> None:
     data = Data(x=T.float(), edge_index=torch.tensor(LINKS), y=torch.arange(5))
     check(read_graph(data))
-    assert read_graph(data) is read_graph(data)
-    data.n_id = torch.arange(5) + 70
-    assert read_graph(data).ids.tolist() == [70, 71, 72, 73, 74]
-    del data.edge_index
-    assert read_graph(data).num_edges == 0
-    data.adj_t = ADJACENCIES["csr"]
-    assert neighbors(read_graph(data)) == NEIGHBORS
+    assert read_graph(data).ids.tolist() == [0, 1, 2, 3, 4]
+    numbers = [10**12, -4, 0, 7, 3]
+    for n_id in (numbers, np.array(numbers), torch.tensor(numbers), pd.Series(numbers)):
+        data.n_id = n_id
+        assert read_graph(data).ids.tolist() == numbers
     assert read_graph(data) is read_graph(data)
     transposed = ToSparseTensor(layout=torch.sparse_csr)(Data(x=data.x, edge_index=torch.tensor(LINKS)))
     assert transposed.edge_index is None
@@ -312,8 +264,7 @@ def test_a_graph_of_hpn_keeps_its_edges(graph: Graph) -> None:
     assert view.ids.tolist() == list(range(graph.num_nodes))
     assert read_graph(graph, num_features=graph.num_features) is view
     same = read_graph(Data(x=graph.x, edge_index=graph.edge_index))
-    assert torch.equal(same.indices, view.indices)
-    assert torch.equal(same.indptr, view.indptr)
+    assert torch.equal(same.edge_index, view.edge_index)
     wrong = Graph("wrong", torch.full((2, 1), torch.nan), torch.zeros(3).long(), torch.zeros(0), torch.zeros(2), (), 0)
     with pytest.raises(DataError, match="feature 0 of node 0 is nan"):
         read_graph(wrong)
@@ -332,12 +283,9 @@ def test_a_graph_in_a_store(sparse: bool, tmp_path: Path) -> None:
 SAME: dict[str, Any] = {
     "tensors": lambda: make(torch.tensor(X), torch.tensor(LINKS), n_id=torch.arange(5)),
     "sparse tensors": lambda: make(T.float().to_sparse(), None, adj_t=ADJACENCIES["csr"].clone()),
-    "mixed": lambda: make(torch.tensor(X), LINKS.tolist()),
     "arrays": lambda: make(X.copy(), LINKS.copy(), n_id=np.arange(5)),
-    "single precision": lambda: make(X.astype(np.float32), LINKS.copy()),
     "scipy": lambda: make(sp.csr_array(X), None, adj_t=sp.csr_array(ADJACENCY)),
     "lists": lambda: make(X.tolist(), LINKS.tolist(), n_id=list(range(5))),
-    "pandas": lambda: make(pd.DataFrame(X), LINKS.copy(), n_id=pd.Series(range(5))),
     "object": lambda: make(X.copy(), None, adj_t=Coo(torch.ones(6))),
 }
 
@@ -349,7 +297,7 @@ def test_the_same_data_gives_the_same_object(kind: str) -> None:
     view = read_graph(data)
     assert read_graph(data) is view
     assert read_graph(SimpleNamespace(**vars(data))) is view
-    assert (read_graph(SAME[kind]()) is view) == (kind not in {"tensors", "sparse tensors", "mixed"})
+    assert (read_graph(SAME[kind]()) is view) == (kind not in {"tensors", "sparse tensors"})
 
 
 def _set(part: str, at: Any, value: Any) -> Any:
@@ -359,7 +307,7 @@ def _set(part: str, at: Any, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        *((kind, _set("x", (0, 0), 9)) for kind in ("tensors", "arrays", "single precision")),
+        *((kind, _set("x", (0, 0), 9)) for kind in ("tensors", "arrays")),
         *((kind, _set("edge_index", (1, 3), 0)) for kind in ("tensors", "arrays")),
         *((kind, _set("n_id", 0, 70)) for kind in ("tensors", "arrays", "lists")),
         ("tensors", lambda data: setattr(data.x, "data", torch.tensor(X) + 1)),
@@ -369,7 +317,6 @@ def _set(part: str, at: Any, value: Any) -> Any:
         ("scipy", lambda data: data.adj_t.data.fill(0)),
         ("lists", lambda data: data.x[0].__setitem__(0, 9)),
         ("lists", lambda data: data.edge_index[1].__setitem__(3, 0)),
-        ("pandas", lambda data: data.x.iloc.__setitem__((0, 0), 9)),
         ("object", lambda data: data.adj_t.value.zero_()),
     ],
 )
@@ -384,16 +331,6 @@ def test_changes_in_place_are_noticed(kind: str, change: Any) -> None:
     assert read_graph(data) is after
 
 
-def test_the_same_bytes_may_be_something_else() -> None:
-    x = np.array([[1, 2, 0], [0, 3, 1]])
-    assert dense(read_graph(make(x.view(np.float64), None))) != dense(read_graph(make(x, None)))
-    assert read_graph(make(x.reshape(3, 2), None)).num_nodes == 3
-    entries = (np.ones(1), ([0], [0]))
-    views = [read_graph(make(sp.coo_array(entries, shape=(n, 2)), None)) for n in (1, 2)]
-    assert [view.num_nodes for view in views] == [1, 2]
-    assert dense(read_graph(make(sp.coo_array(entries, shape=(2, 2)).toarray(), None))) == dense(views[1])
-
-
 def test_another_tensor_at_the_same_address_is_another() -> None:
     for value in range(50):  # most of them where the one before would be if it were released
         x = torch.full((1000, 3), float(value), dtype=torch.float64)
@@ -402,8 +339,6 @@ def test_another_tensor_at_the_same_address_is_another() -> None:
 
 
 def test_the_last_few_are_kept() -> None:
-    with pytest.raises(DataError):
-        read_graph(make(edge_index=[[0], [9]]))
     graphs = [make(torch.full((2, 1), float(n)), None) for n in range(inputs.KEPT + 1)]
     views = [read_graph(graph) for graph in graphs[: inputs.KEPT]]
     assert read_graph(graphs[0]) is views[0]
@@ -412,39 +347,18 @@ def test_the_last_few_are_kept() -> None:
     assert read_graph(graphs[1]) is not views[1]
 
 
-def test_threads_read_graphs_side_by_side() -> None:
-    graphs = [SAME["arrays"](), *(make(torch.full((50, 3), float(n)), None) for n in range(8))]
-    done: list[int] = []
-
-    def work() -> None:
-        for _ in range(20):
-            for graph in graphs:
-                assert read_graph(graph).num_nodes == len(graph.x)
-        done.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == 4
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr", "bfloat16"])
-def test_tensors_made_in_inference_mode_can_be_learned_from(layout: str) -> None:
+def test_tensors_made_in_inference_mode_can_be_learned_from() -> None:
     with torch.inference_mode():
-        x = torch.tensor(X).float()
-        x = {"dense": x, "csr": x.to_sparse_csr(), "bfloat16": x.bfloat16()}[layout]
-        data = make(x, torch.tensor(LINKS), n_id=torch.arange(5))
+        data = make(torch.tensor(X).float(), torch.tensor(LINKS), n_id=torch.arange(5))
         view = read_graph(data)
-    check(view, sparse=layout == "csr")
+        check(read_graph(make(data.x.to_sparse_csr())), sparse=True)
+    check(view)
     assert not any(part.is_inference() for part in (view.x, view.indptr, view.indices, view.ids))
-    if layout != "csr":
-        assert read_graph(data) is view
-        with torch.inference_mode():
-            data.x[0, 0] = 9
-            assert dense(read_graph(data))[0][0] == 9
-        check(view)
+    assert read_graph(data) is view
+    with torch.inference_mode():
+        data.x[0, 0] = 9
+        assert dense(read_graph(data))[0][0] == 9
+    check(view)
 
 
 # ---------------------------------------------------------------------- nodes
@@ -485,16 +399,12 @@ LIST = "nodes must be a list, array or tensor of whole numbers, got"
         (torch.ones(7, dtype=torch.bool), r"nodes is a mask of length 7, expected 5 \(one Boolean per node\)"),
         ([0, 5], "nodes has 5, but nodes are numbered from 0 to 4"),
         ([0, -1], "nodes has -1, but nodes are numbered from 0 to 4"),
-        (np.array([0, 2**64 - 1], dtype=np.uint64), "nodes has 18446744073709551615, but nodes"),
         ([2**70], f"{KIND} more than 64 bits"),
         ([0.5], f"{KIND} float$"),
-        (torch.tensor([1.0]), f"{KIND} torch.float32$"),
-        (["a"], f"{KIND} str$"),
         ([1, None], f"{KIND} NoneType$"),
         ([[0, 1]], r"nodes must have one dimension, got shape \(1, 2\)"),
         ([[0], [1, 2]], f"{LIST} list"),
         (3, f"{LIST} int"),
-        (None, f"{LIST} NoneType"),
         (torch.eye(5).to_sparse(), f"{LIST} torch.float32"),
     ],
 )
@@ -550,28 +460,21 @@ KINDS = "y must be text, whole numbers or Booleans"
         ([0.0, 0.5, 1.5], "y has 0.5 at position 1; labels must be classes, not continuous values"),
         (torch.tensor([0, 1, 1.5]), "y has 1.5 at position 2; labels must be classes, not continuous values"),
         ([0, np.inf, 1], "y has inf at position 1; labels must "),
-        ([0, 1e300, 1], r"y has 1e\+300 at position 1; labels must fit into 64 bits"),
         ([0, 2**63, 1], r"y has 9.22\d+e\+18 at position 1; labels must fit into 64 bits"),
         ([0, 2**70, 1], f"{KINDS}, got object"),
         (["a", 1, "b"], f"y has 1 at position 1; {MIXED}"),
-        ([1, 2, "b"], f"y has 'b' at position 2; {MIXED}"),
         (["a", True, "b"], f"y has True at position 1; {MIXED}"),
         (np.array([1, "b", 2], dtype=object), f"y has 'b' at position 1; {MIXED}"),
         (["a", None, "b"], f"y has None at position 1; {LEAVE}"),
         ([0, None, 1], f"y has None at position 1; {LEAVE}"),
-        ([0, np.nan, 1], f"y has nan at position 1; {LEAVE}"),
         (["a", "b", np.nan], f"y has nan at position 2; {LEAVE}"),
         (torch.tensor([0, torch.nan, 1]), f"y has nan at position 1; {LEAVE}"),
         *((pd.Series(["a", None, "b"], dtype=dtype), LEAVE) for dtype in (None, "string", "category")),
         (pd.Series([1, None, 2], dtype="Int64"), f"y has (nan|<NA>) at position 1; {LEAVE}"),
         ([[0, 1], [1, 0], [0, 1]], r"y must have one dimension, got shape \(3, 2\); give one label per node"),
         ([[0], [1, 2], [3]], "y must be a list, array or tensor of labels, got list"),
-        (np.array([[0, 1], [2, 3], None], dtype=object)[[0, 1, 0]], KINDS),
-        ([b"a", b"b", b"c"], f"{KINDS}, got"),
         (np.array(["2020"] * 3, dtype="M8[D]"), f"{KINDS}, got datetime64"),
         ([1j, 2, 3], f"{KINDS}, got complex128"),
-        (None, "y must be a list, array or tensor of labels, got NoneType"),
-        ("abc", "y must be a list, array or tensor of labels, got str"),
         ({1, 2, 3}, "y must be a list, array or tensor of labels, got set"),
     ],
 )
@@ -579,33 +482,6 @@ def test_wrong_labels_are_refused(y: Any, message: str) -> None:
     with pytest.raises(DataError, match=f"validation .*{message}") as caught:
         read_labels(y, 3, "validation y")
     assert "\n" not in str(caught.value)
-
-
-# ---------------------------------------------------------------------- nodes with labels
-
-
-def test_nodes_and_labels_are_read_together() -> None:
-    read = read_labelled([3, 1], ["a", "b"], 5)
-    assert (read.nodes.tolist(), read.y.tolist()) == ([3, 1], ["a", "b"])
-    with pytest.raises(DataError, match=r"^nodes has 4 more than once; once is enough"):
-        read_labelled([4, 0, 4], [0, 1, 0], 5)
-    with pytest.raises(DataError, match=r"^later y has length 1, expected 2"):
-        read_labelled([4, 0], [0], 5, "later ")
-
-
-def test_validation_may_have_classes_of_its_own_but_no_training_node() -> None:
-    train = read_labelled([3, 1], ["a", "b"], 5)
-    val = read_validation(([0, 4], np.array(["a", "other"])), 5, train)
-    assert (val.nodes.tolist(), val.y.tolist()) == ([0, 4], ["a", "other"])
-    none = read_validation(None, 5, train)
-    assert (len(none.nodes), len(none.y), none.y.dtype) == (0, 0, train.y.dtype)
-    with pytest.raises(DataError, match="validation nodes has 1, which is in nodes; remove it from one of them"):
-        read_validation(([0, 1], ["a", "b"]), 5, train)
-    with pytest.raises(DataError, match="validation nodes has 0 more than once"):
-        read_validation(([0, 0], ["a", "b"]), 5, train)
-    for wrong in ([1, 2, 3], torch.tensor([1, 2]), 7):
-        with pytest.raises(ConfigError, match=r"validation must be a pair \(nodes, y\), got"):
-            read_validation(wrong, 5, train)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- what comes with a graph
@@ -637,7 +513,6 @@ def test_masks_of_hpn_graphs_leave_out_unlabelled_nodes() -> None:
         (torch.ones(5, 10).bool(), r"has shape \(5, 10\), expected one split; pass nodes, such as data.train_mask\[:,"),
         (torch.ones(4).bool(), r"data.train_mask must be 5 Booleans, one per node, got torch.bool of shape \(4,\)"),
         ([0, 1, 1, 0, 0], "data.train_mask must be 5 Booleans, one per node, got list"),
-        (torch.ones(5), "data.train_mask must be 5 Booleans, one per node, got torch.float32"),
         (True, "data.train_mask must be one Boolean per node, got bool"),
     ],
 )
@@ -665,10 +540,8 @@ def test_labels_that_come_with_the_graph(y: Any, expected: list[Any]) -> None:
     ("data", "message"),
     [
         (make(y=["a", "b", None, 7, "e"]), f"data.y has None at position 2; {LEAVE}"),
-        (make(y=[0, 1, 2.5, 3, 4]), "data.y has 2.5 at position 2; labels must be classes"),
         (labelled_graph(), "data.y has -1 at position 2, which means unlabelled; leave it out"),
         (make(), "data.y is missing; pass the labels of the nodes as y"),
-        (Data(x=torch.zeros(5, 1)), "data.y is missing; pass the labels of the nodes as y"),
         (make(y=torch.tensor([1])), r"data.y has length 1, expected 5 \(one label per node\); pass y"),
         (make(y=np.zeros((5, 2))), r"data.y must have one dimension, got shape \(5, 2\)"),
     ],
@@ -679,14 +552,10 @@ def test_nodes_without_a_label_are_refused_by_their_number(data: Any, message: s
     assert default_labels(labelled_graph(), np.array([4])).tolist() == ["0"], "the name of the class"
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_features_are_brought_into_order(kind: str) -> None:
-    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
-    x = x.to_sparse_csr() if kind == "sparse" else x
+def test_features_are_brought_into_order() -> None:
+    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]]).to_sparse_csr()
     graph = Graph.build("pair", x=x, links=torch.tensor([[0], [1]]), y=torch.zeros(2), feature_names=["a", "b", "c"])
     found = arrange_features(graph, ["c", "a", "b"])
     assert found.x.to_dense().tolist() == [[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]]
     assert arrange_features(graph, ["c", "a", "b"]) is found, "so that its view is found again"
     assert arrange_features(graph, ["a", "b", "c"]) is graph
-    bare = make()
-    assert arrange_features(bare, ["c", "a", "b"]) is bare

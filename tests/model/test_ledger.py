@@ -53,16 +53,6 @@ def test_order_and_grouping_do_not_matter() -> None:
     assert [(graph.num_nodes, count) for graph, count in often.counts()] == [(4, 2), (6, 2)]
 
 
-def test_a_ledger_does_not_change() -> None:
-    first = Ledger().add(make_view(), rows(0), rows(7))
-    before = state(first)
-    first.add(make_view(), rows(1), rows(7))
-    first.keep(np.array([False]))
-    first.merge(first)
-    first.locate(make_view(), rows(0), rows(7))
-    assert state(first) == before
-
-
 def test_rows_are_located_once_and_in_the_right_graph() -> None:
     small, large = make_view(4), make_view(6)
     ledger = Ledger().add(small, rows(0, 1), rows(7, 7)).add(large, rows(0, 0), rows(7, 7))
@@ -84,10 +74,3 @@ def test_graphs_without_a_node_left_are_dropped() -> None:
     assert left.is_about(large)
     assert state(left) == state(Ledger().add(large, rows(1), rows(8)))
     assert Ledger().is_about(small)
-
-
-@pytest.mark.parametrize("nodes", [[[1, 2]], [[1, 2, 1]], [[1, 2, -1]]])
-def test_a_state_that_does_not_fit_is_refused(nodes: list[list[int]]) -> None:
-    kept = {**Ledger().add(make_view(), rows(0), rows(7)).state(), "nodes": torch.tensor(nodes)}
-    with pytest.raises(ValueError, match="do not fit"):
-        Ledger.restore(kept)

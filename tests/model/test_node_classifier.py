@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 import sklearn
 import torch
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -43,14 +41,9 @@ def test_every_check_of_sklearn_applies(estimator: NodeClassifier, check: Any) -
     check(estimator)
 
 
-def test_cross_val_score() -> None:
-    scores = cross_val_score(digits_model(), NODES, LABELS, cv=3)
-    assert scores.shape == (3,)
-    assert scores.mean() > 0.85
-
-
 def test_cross_validation_learns_from_training_folds_only() -> None:
     shuffled = np.random.default_rng(0).permutation(LABELS)
+    assert cross_val_score(digits_model(), NODES, LABELS, cv=3).mean() > 0.85
     assert cross_val_score(digits_model(), NODES, shuffled, cv=3).mean() < 0.2
 
 
@@ -60,12 +53,6 @@ def test_grid_search() -> None:
     assert search.best_estimator_.data is DIGITS
     assert search.best_estimator_.classifier_.strength == search.best_params_["strength"]
     assert search.score(OTHERS, OTHER_LABELS) > 0.85
-
-
-def test_grid_of_numpy_numbers() -> None:
-    grid = {"width": np.array([50, 100]), "strength": np.logspace(-2, 0, 2)}
-    search = GridSearchCV(digits_model(), grid, cv=2, error_score="raise").fit(NODES, LABELS)
-    assert search.best_score_ > 0.5
 
 
 def test_pipeline(fitted: NodeClassifier) -> None:
@@ -103,16 +90,11 @@ def test_clone_keeps_metadata_requests() -> None:
 
 
 def test_set_params() -> None:
-    model = digits_model().set_params(strength=0.5, random_state=3)
-    assert (model.strength, model.random_state, model.data) == (0.5, 3, DIGITS)
-    model.fit(NODES, LABELS)
+    model = digits_model().set_params(strength=0.5, random_state=3).fit(NODES, LABELS)
     assert (model.classifier_.strength, model.classifier_.random_state) == (0.5, 3)
-    model.set_params(strength=0.1)
     with pytest.raises(ConfigError, match="call fit to start over"):
-        model.partial_fit(OTHERS, OTHER_LABELS)
+        model.set_params(strength=0.1).partial_fit(OTHERS, OTHER_LABELS)
     assert model.fit(NODES, LABELS).classifier_.strength == 0.1
-    with pytest.raises(ConfigError, match="strength = -1"):
-        model.set_params(strength=-1).fit(NODES, LABELS)
 
 
 def test_set_params_exchanges_the_graph() -> None:
@@ -121,14 +103,6 @@ def test_set_params_exchanges_the_graph() -> None:
     with pytest.raises(DataError, match="numbered from 0 to 449"):
         model.predict(OTHERS)
     assert model.set_params(data=Plain(DIGITS.x)).score(OTHERS, OTHER_LABELS) > 0.8
-
-
-def test_pickle(fitted: NodeClassifier) -> None:
-    restored = pickle.loads(pickle.dumps(fitted))
-    assert restored.predict_proba(OTHERS).tobytes() == fitted.predict_proba(OTHERS).tobytes()
-    restored.partial_fit(OTHERS, OTHER_LABELS)
-    both = digits_model().fit(NODES, LABELS).partial_fit(OTHERS, OTHER_LABELS)
-    np.testing.assert_array_equal(restored.predict(OTHERS), both.predict(OTHERS))
 
 
 @pytest.mark.parametrize("kind", [list, np.array, "column", "tensor"])
@@ -141,32 +115,11 @@ def test_nodes_in_any_form(fitted: NodeClassifier, kind: Any) -> None:
         assert model.predict_proba(ask).tobytes() == expected
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba"])
-def test_not_fitted(method: str) -> None:
-    for model in (digits_model(), NodeClassifier()):
-        with pytest.raises(NotFittedError, match="NodeClassifier"):
-            getattr(model, method)([[0]])
-    with pytest.raises(NotFittedError):
-        digits_model().score(OTHERS, OTHER_LABELS)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        np.array([f"digit {number}" for number in range(10)]),
-        np.array([f"digit {number}" for number in range(10)], dtype=object),
-        np.arange(10.0, 20.0),
-        np.arange(-5, 5, dtype=np.int8),
-        np.array([False, True] * 5),
-    ],
-    ids=["text", "objects", "floats", "int8", "Booleans"],
-)
+@pytest.mark.parametrize("names", [np.array([*"zyxwvutsrq"]), np.arange(10.0, 20.0), np.array([False, True] * 5)])
 def test_labels_of_any_kind(names: np.ndarray) -> None:
     model = digits_model().fit(NODES, names[LABELS])
     assert model.classes_.tolist() == np.unique(names).tolist()
-    predicted = model.predict(OTHERS)
-    assert predicted.dtype.kind == np.unique(names.tolist()).dtype.kind
-    assert (predicted == names[OTHER_LABELS]).mean() > 0.8
+    assert model.predict(OTHERS).dtype.kind == np.unique(names.tolist()).dtype.kind
     assert model.score(OTHERS, names[OTHER_LABELS]) > 0.8
 
 
@@ -179,10 +132,9 @@ def test_partial_fit_adds_up(fitted: NodeClassifier) -> None:
     assert model.fit(NODES[:30], LABELS[:30]).n_samples_seen_ == 30
 
 
-def test_partial_fit_with_and_without_announced_classes() -> None:
+def test_announced_classes_have_probability_zero_until_they_are_learned() -> None:
     early, late = NODES[LABELS < 3], NODES[LABELS == 7]
     free = digits_model().partial_fit(early, LABELS[early])
-    assert free.classes_.tolist() == [0, 1, 2]
     announced = digits_model().partial_fit(early, LABELS[early], classes=range(10))
     assert announced.classes_.tolist() == list(range(10))
     probabilities = announced.predict_proba(OTHERS)

@@ -18,10 +18,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpn.datasets import Graph
-from hpn.errors import NotFittedError
 from hpn.model import HPNClassifier
-from hpn.streams.views import hash_ids
 
 relaxed = settings(deadline=None, max_examples=8)
 seeds = st.integers(0, 2**32 - 1)
@@ -168,15 +165,6 @@ def test_any_grouping_in_any_order_gives_the_same_model(
     assert saved(often) == saved(once)
 
 
-@pytest.mark.parametrize("kind", ["dense", "wide"])
-def test_large_fits_and_small_ones(kind: str) -> None:
-    problem = make_problem(kind, num_nodes=1600, num_classes=4)
-    assert len(problem.learned) > 1024, "more than are put aside to be added up later"
-    once = learn(problem, [problem.learned])
-    check_same(learn(problem, np.array_split(problem.learned[::-1], 9)), once, problem.data)
-    check_same(learn(problem, np.split(problem.learned, [1100])), once, problem.data)
-
-
 @given(st.data(), problems(), st.booleans())
 @relaxed
 def test_what_happens_between_fits_does_not_matter(draw: st.DataObject, problem: Problem, validated: bool) -> None:
@@ -284,43 +272,15 @@ def test_unlearning_what_was_learned_twice_leaves_it_once() -> None:
     assert saved(twice) == saved(once)
 
 
-@given(st.data(), problems(kinds=("dense", "wide")))
-@relaxed
-def test_unlearning_everything_and_learning_again(draw: st.DataObject, problem: Problem) -> None:
-    model = learn(problem, [problem.learned])
-    for part in draw.draw(groups(problem.learned)):
-        model.unlearn(problem.data, part, problem.y[part])
-    assert model.classes_.tolist() == []
-    with pytest.raises(NotFittedError, match="has no class left"):
-        model.predict(problem.data)
-    check_same(learn(problem, [problem.held_out], model=model), learn(problem, [problem.held_out]), problem.data)
-
-
-@pytest.mark.parametrize("where", ["data", "elsewhere"])
-def test_unlearning_nodes_that_weight_evidence(where: str) -> None:
-    problem = make_problem("dense", num_nodes=60, num_classes=3)
-    model = pickle.loads(pickle.dumps(learn(problem, [problem.learned])))
-    hashes = model.network_.memory.kept.remembered[:, 0]
-    remembered = problem.learned[np.isin(hash_ids(problem.learned), hashes)]
-    extra = remembered[problem.y[remembered] != problem.y[remembered[0]]]
-    model.unlearn(problem.data, extra, problem.y[extra])
-    never = learn(problem, [np.setdiff1d(problem.learned, extra)])
-    check_same(model, never, getattr(problem, where))
-
-
-@pytest.mark.parametrize("pause", ["predict", "pickle"])
-def test_pauses_between_fits_in_different_graphs(pause: str) -> None:
+def test_pauses_between_fits_in_different_graphs() -> None:
     problem = make_problem("dense", num_nodes=60, num_classes=3)
     other = SimpleNamespace(x=problem.elsewhere.x, n_id=problem.every + 2 * FOREIGN)
-    models = []
-    for pauses in (False, True):
-        model = learn(problem, [problem.learned])
-        if pauses and pause == "predict":
-            model.predict(problem.elsewhere)
-        elif pauses:
-            model = pickle.loads(pickle.dumps(model))
-        models.append(model.partial_fit(other, problem.every, [problem.y[0]] * len(problem.y)))
-    check_same(*models, problem.data, problem.elsewhere)
+    models = [learn(problem, [problem.learned]) for _ in range(3)]
+    models[1].predict(problem.elsewhere)
+    models[2] = pickle.loads(pickle.dumps(models[2]))
+    for model in models:
+        model.partial_fit(other, problem.every, [problem.y[0]] * len(problem.y))
+        check_same(model, models[0], problem.data, problem.elsewhere)
 
 
 def test_unlearning_in_an_earlier_graph() -> None:
@@ -363,16 +323,6 @@ def test_nodes_are_known_by_their_ids(draw: st.DataObject, num_nodes: int, seed:
         moved = SimpleNamespace(x=x[order], edge_index=place[links], n_id=ids[order])
         often.partial_fit(moved, place[part], y[part])
     check_same(often, once, data)
-
-
-def test_answers_follow_nodes_to_other_places(graph: Graph) -> None:
-    y, every = graph.y.numpy(), np.arange(300)
-    order = np.random.default_rng(0).permutation(300)
-    place = np.argsort(order)
-    moved = SimpleNamespace(x=graph.x.numpy()[order], edge_index=place[graph.edge_index.numpy()], n_id=order)
-    model = HPNClassifier(width=100).fit(graph, every[:200], y[:200])
-    here, there = model.predict_proba(graph, every), model.predict_proba(moved, place)
-    assert np.allclose(here, there, atol=1e-3), "sums over neighbours are rounded in another order"
 
 
 @given(st.data(), problems(kinds=("dense", "wide")))

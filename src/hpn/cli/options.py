@@ -7,10 +7,10 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -19,6 +19,8 @@ from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpn.experiment.watch import Watcher
+
+T = TypeVar("T")
 
 Dataset = Annotated[str, Argument(metavar="DATASET", help="A name of `hpn datasets`, or a path.")]
 Method = Annotated[str, Option(metavar="NAME", help="A name of `hpn methods`, or MODULE:CLASS for your own.")]
@@ -46,8 +48,16 @@ Track = Annotated[
 Fresh = Annotated[bool, Option("--fresh", help="Replace earlier runs.")]
 
 
+class OptionGroup:
+    """Options that belong together: a dataclass with one field per option."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as arguments of the function that the command calls."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
 @dataclass(frozen=True)
-class ProtocolOptions:
+class ProtocolOptions(OptionGroup):
     """The protocol: what is learned, and how it is evaluated."""
 
     scenario: Annotated[str | None, Option(metavar="NAME", help="task: a task is given; class: no task is given.")] = (
@@ -61,23 +71,34 @@ class ProtocolOptions:
 
 
 @dataclass(frozen=True)
-class Seeds:
+class Seeds(OptionGroup):
     """How many seeds, or which."""
+
+    default: ClassVar[int] = 1
 
     seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1.")] = None
     seed: Seed = None
 
-    def choose(self, default: int = 1) -> int | list[int]:
+    def arguments(self) -> dict[str, Any]:
         """The option that is given."""
         if self.seeds is not None and self.seed:
             raise ConfigError("give --seeds N or --seed S, not both")
         if self.seeds is not None and self.seeds < 1:
             raise ConfigError(f"--seeds must be at least 1, got {self.seeds}")
-        return self.seed or self.seeds or default
+        return {"seeds": self.seed or self.seeds or self.default}
 
 
 @dataclass(frozen=True)
-class Place:
+class FiveSeeds(Seeds):
+    """As many as the paper has."""
+
+    default: ClassVar[int] = 5
+
+    seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None
+
+
+@dataclass(frozen=True)
+class Place(OptionGroup):
     """Where a run is computed, and where the data is."""
 
     device: Annotated[
@@ -95,22 +116,26 @@ class Places(Place):
 
     workers: Annotated[int | None, Option(metavar="N", help="Number of processes; default one per core.")] = None
 
-    def choose(self) -> dict[str, Any]:
-        """The choices as arguments; by default one worker per core."""
+    def arguments(self) -> dict[str, Any]:
+        """The choices; by default one worker per core."""
         if self.ray is not None and self.workers is not None:
             raise ConfigError("give --workers N or --ray ADDRESS, not both: a cluster uses the cores it has")
         if self.workers is not None:
-            return asdict(self)
+            return super().arguments()
         import joblib  # takes a while
 
-        return {**asdict(self), "workers": int(joblib.cpu_count())}
+        return {**super().arguments(), "workers": int(joblib.cpu_count())}
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions:
+class OutputOptions(OptionGroup):
     """How a command reports its result."""
 
     as_json: Annotated[bool, Option("--json", help="Print exactly one JSON object.")] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Nothing: results do not depend on them."""
+        return {}
 
     def report(self, found: Any, show: Callable[[Any], None] | Iterable[str]) -> None:
         """Print one line of JSON, or what people read (without empty lines)."""
@@ -139,9 +164,14 @@ class WatchedOutput(OutputOptions):
 
         return LiveProgress() if sys.stderr.isatty() else contextlib.nullcontext(PlainProgress())
 
+    def watch(self, function: Callable[..., T], given: Mapping[str, Any]) -> T:
+        """Call a function with these arguments, and show its progress."""
+        with self.watching() as watcher:
+            return function(**given, watcher=watcher)
+
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace parameters that are groups (dataclasses such as :class:`ProtocolOptions`) by their options."""
+    """Replace parameters that are an :class:`OptionGroup` by their options."""
     own = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
     options: list[inspect.Parameter] = []
@@ -161,6 +191,17 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     call.__signature__ = inspect.Signature([option.replace(kind=keyword) for option in options])  # type: ignore[attr-defined]
     call.__annotations__ = {}  # Typer would prefer them, and a group may be called like one of its options
     return call
+
+
+def arguments(given: Mapping[str, Any], *without: str) -> dict[str, Any]:
+    """The parameters of a command as arguments of the function it calls, ``without`` some of them."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, OptionGroup):
+            found |= value.arguments()
+        elif name not in without:
+            found |= {"settings": read_settings(value)} if name == "set_" else {name: value}
+    return found
 
 
 def read_settings(pairs: Iterable[str] | None, prefix: str = "") -> dict[str, str]:

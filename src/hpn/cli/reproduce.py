@@ -10,7 +10,7 @@ import typer.core
 from typer import Argument, Option
 
 from hpn.cli.app import app, fail
-from hpn.cli.options import Fresh, Places, Runs, Seed, Seeds, WatchedOutput, with_options
+from hpn.cli.options import FiveSeeds, Fresh, Places, Runs, WatchedOutput, arguments, with_options
 from hpn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def reproduce(
     only: Annotated[
         str | None, Option(metavar="WORD", help="Run only the rows of this method or preset; other rows stay.")
     ] = None,
-    seeds: Annotated[int | None, Option(metavar="N", help="Run seeds 0 … N-1. Default 5.")] = None,
-    seed: Seed = None,
+    seeds: FiveSeeds,
     runs: Runs = Path("runs"),
     out: Annotated[Path, Option(metavar="DIR", help="Folder for the pages.")] = Path("reproduction"),
     fresh: Fresh = False,
@@ -52,6 +51,7 @@ def reproduce(
     Nothing runs twice: the same command again resumes an interrupted one, and experiments share their runs
     with each other, with run and with compare. Data sets that an earlier call put on a page stay there.
     """
+    given = arguments(locals())
     from hpn import reproduction
     from hpn.display.runs import print_experiments, print_reproduction
 
@@ -64,18 +64,7 @@ def reproduce(
         ]
         output.report(rows, print_experiments)
         return
-    with output.watching() as watcher:
-        done = reproduction.reproduce(
-            names,
-            datasets=datasets,
-            only=only,
-            seeds=Seeds(seeds, seed).choose(default=5),
-            runs=runs,
-            out=out,
-            fresh=fresh,
-            watcher=watcher,
-            **places.choose(),
-        )
+    done = output.watch(reproduction.reproduce, given)
     output.report(done, print_reproduction)
     if done["failed"]:
         message = f"{len(done['failed'])} of {done['runs']} runs failed; the same command tries them again"

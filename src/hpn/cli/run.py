@@ -1,11 +1,10 @@
-"""``hpn run``, ``hpn compare`` and ``hpn tune``: experiments."""
+"""``hpn run``, ``compare``, ``tune`` and ``leaks``: experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -13,6 +12,9 @@ from typer import Option
 from hpn.cli import options
 from hpn.cli.app import app, fail
 from hpn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hpn.experiment.leaks import Leaks
 
 
 @app.command()
@@ -46,24 +48,15 @@ def run(
 
     The same command again resumes an interrupted run.
     """
+    request = options.arguments(locals(), "recipe", "no_recipe")
     from hpn.display.runs import print_result
     from hpn.experiment.run.finished import find_finished
 
     if recipe is not None and no_recipe:
         raise ConfigError("give --recipe FILE or --no-recipe, not both")
-    request: dict[str, Any] = {
-        "dataset": dataset,
-        "method": method,
-        "backbone": backbone,
-        "seeds": seeds.choose(),
-        "settings": options.read_settings(set_),
-        "recipe": None if no_recipe else recipe or "auto",
-        "evaluate_ahead": evaluate_ahead,
-        "reference": reference,
-        "views": views,
-        "data_root": place.data_root,
-        **asdict(protocol),
-    }
+    request["recipe"] = None if no_recipe else recipe or "auto"
+    # What does not change the result.
+    manner = {name: request.pop(name) for name in ("device", "ray", "out", "fresh", "track")}
     with output.watching() as watcher:
         # A finished run is shown without importing PyTorch, which is needed to check other devices.
         is_shown = not fresh and track is None and place.ray is None and place.device in {"auto", "cpu"}
@@ -71,8 +64,7 @@ def run(
         if result is None:
             from hpn.experiment.run.runner import run as run_steps
 
-            request |= {"device": place.device, "ray": place.ray}
-            result = run_steps(**request, out=out, fresh=fresh, track=track, watcher=watcher)
+            result = run_steps(**request, **manner, watcher=watcher)
     output.report(result, print_result)
 
 
@@ -105,26 +97,13 @@ def compare(
     Runs are kept: adding a method or seeds runs only what is missing, and the same command again resumes an
     interrupted one.
     """
+    given = options.arguments(locals(), "methods", "no_recipe", "track")
     from hpn.display.runs import print_comparison
     from hpn.experiment.compare.table import compare as compare_methods
     from hpn.report.comparison import write_comparison
 
-    with output.watching() as watcher:
-        comparison = compare_methods(
-            dataset,
-            methods=methods or "all",
-            backbones=backbones,
-            seeds=seeds.choose(),
-            settings=options.read_settings(set_),
-            use_recipes=not no_recipe,
-            evaluate_ahead=evaluate_ahead,
-            runs=runs,
-            out=out,
-            fresh=fresh,
-            watcher=watcher,
-            **asdict(protocol),
-            **places.choose(),
-        )
+    given |= {"methods": methods or "all", "use_recipes": not no_recipe}
+    comparison = output.watch(compare_methods, given)
     write_comparison(comparison)
     _track(track, [row.run for row in comparison.rows if row.error is None])
     output.report(comparison, print_comparison)
@@ -160,27 +139,42 @@ def tune(
     Test nodes are evaluated once the choice is made, not before. The same command again resumes an
     interrupted one.
     """
+    given = options.arguments(locals(), "track")
     from hpn.display.runs import print_tuned
     from hpn.experiment.tune.tuning import tune as search
 
-    with output.watching() as watcher:
-        tuned = search(
-            dataset,
-            method=method,
-            backbone=backbone,
-            trials=trials,
-            seeds=seeds,
-            final_seeds=final_seeds,
-            settings=options.read_settings(set_),
-            out=out,
-            recipe_out=recipe_out,
-            fresh=fresh,
-            watcher=watcher,
-            **asdict(protocol),
-            **places.choose(),
-        )
+    tuned = output.watch(search, given)
     _track(track, [tuned.result.out])
     output.report(tuned, print_tuned)
+
+
+@app.command()
+@options.with_options
+def leaks(
+    dataset: options.Dataset,
+    *,
+    method: options.Method = "hpn",
+    backbone: options.Backbone = None,
+    seeds: options.Seeds,
+    tasks: options.Tasks = None,
+    classes_per_task: options.ClassesPerTask = None,
+    set_: options.Settings = None,
+    runs: options.Runs = Path("runs"),
+    fresh: options.Fresh = False,
+    places: options.Places,
+    output: options.WatchedOutput,
+) -> None:
+    """Evaluate a learner in three ways without a task, and show what each of them reveals.
+
+    Runs are kept and shared with hpn run and hpn compare. The same command again resumes an interrupted one.
+    """
+    given = options.arguments(locals())
+    from hpn.experiment.leaks import find_leaks
+
+    found = output.watch(find_leaks, given)
+    output.report(found, _print_leaks)
+    if failed := [row for row in found.rows if row.error is not None]:
+        raise typer.Exit(fail(f"{len(failed)} of {len(found.rows)} runs failed; the same command resumes them", 1))
 
 
 def _track(tracker: str | None, runs: Iterable[str | None]) -> None:
@@ -190,3 +184,17 @@ def _track(tracker: str | None, runs: Iterable[str | None]) -> None:
 
         for folder in filter(None, runs):
             track_run(folder, tracker)
+
+
+def _print_leaks(leaks: Leaks) -> None:
+    from hpn.display.tables import make_table, open_console
+    from hpn.report.format import plural, spread
+
+    method = " ".join(filter(None, (leaks.method, leaks.backbone)))
+    console = open_console(f"{method} on {leaks.dataset}", f"no task is given; {plural(len(leaks.seeds), 'seed')}")
+    heads = ("evaluate", "edges", "AM, %", "task found by a plain mean, %", "what it reveals")
+    table = make_table(*heads, text=(heads[0], heads[1], heads[-1]))
+    for row in leaks.rows:
+        values = ["–" if value is None else spread(value) for value in (row.am, row.task_found)]
+        table.add_row(row.evaluate, row.edges, *values, row.error or row.gives_away)
+    console.print(table)

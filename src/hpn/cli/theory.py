@@ -113,20 +113,11 @@ def retention(
 
     Certified retention comes with proofs: exit code 1 if one fails.
     """
+    given = options.arguments(locals())
     from hpn.display.theory import print_retention
     from hpn.experiment.retention import study_retention
 
-    with output.watching() as watcher:
-        study = study_retention(
-            dataset,
-            seed=seed,
-            edges=edges,
-            tasks=tasks,
-            classes_per_task=classes_per_task,
-            settings=options.read_settings(set_),
-            data_root=data_root,
-            watcher=watcher,
-        )
+    study = output.watch(study_retention, given)
     output.report(study, print_retention)
     if study.report.retention == "certified" and not study.report.is_proved:
         raise typer.Exit(fail("a prediction for an earlier task has changed; this is a bug, please report it", 1))

@@ -9,14 +9,16 @@ import copy
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field
+from scipy.special import softmax
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, DataError, NotFittedError
 from hpn.learners.hpn.explain import Explanation, explain
-from hpn.learners.hpn.presets import SolvedSettings
+from hpn.learners.hpn.presets import Count, Distance, SolvedSettings
 from hpn.learners.hpn.solved import Evidence, Name, SolvedNetwork
 from hpn.model.changes import Encoding, Forgotten, Update, drop_tasks, find_changes, refuse_missing
 from hpn.model.inputs import (
@@ -57,17 +59,16 @@ class ClassifierCore(NamedArguments):
     network_: SolvedNetwork
     labels_: dict[int, Any]
     ledger_: Ledger
-    n_features_in_: int
     feature_names_in_: np.ndarray
     column_kinds_: dict[str, Any] | None
 
     def __init__(
         self,
         *,
-        width: int | None = None,
-        strength: float = 0.1,
-        balance: float = 0.75,
-        threshold: float = 0.003,
+        width: Count | None = None,
+        strength: Annotated[float, Field(gt=0)] = 0.1,
+        balance: Annotated[float, Field(ge=0, le=1)] = 0.75,
+        threshold: Distance = 0.003,
         random_state: int | None = 0,
     ) -> None:
         self.width = width
@@ -135,12 +136,11 @@ class ClassifierCore(NamedArguments):
         learned, unlearned = ((part.nodes, codes_of(part.y)) for part in (train, held_out))
         ledger = getattr(self, "ledger_", Ledger()).add(view, *learned)
         network.learn(view, learned, unlearned, None if task is None else read_name(task))
-        if not hasattr(self, "n_features_in_"):
+        if not hasattr(self, "network_"):
             if isinstance(data, Graph) and data.feature_names is not None:
                 self.feature_names_in_ = np.array(data.feature_names, dtype=np.object_)
             self.column_kinds_ = getattr(data, "column_kinds", None)
         self.network_, self.labels_, self.ledger_ = network, labels, ledger
-        self.n_features_in_ = view.num_features
         return self
 
     def predict(self, data: GraphLike, nodes: Array | None = None, task: Name | None = None) -> np.ndarray:
@@ -165,8 +165,7 @@ class ClassifierCore(NamedArguments):
         """
         network, evidence = self._find_evidence(data, nodes, task)
         logits = network.combine(evidence)
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(logits, axis=1))
 
     def score(
         self, data: GraphLike, nodes: Array | None = None, y: Array | None = None, task: Name | None = None
@@ -482,38 +481,36 @@ class ClassifierCore(NamedArguments):
         """Read what :meth:`save` wrote, on this machine or another. Nothing is unpickled.
 
         Raises:
-            CheckpointError: If there is no saved model, or it is damaged or of a newer version.
+            CheckpointError: If there is no saved model, or it is damaged or of another version.
         """
-        return load_model(Path(path), cls._restore)
-
-    @classmethod
-    def _restore(cls, content: dict[str, Any]) -> Self:
+        content = load_model(Path(path))
         model = cls(**content["params"])
         settings, seed = model._settings()
-        settings = replace(settings, width=int(content["params"]["width"]))
         model.network_ = SolvedNetwork(settings, content["num_features"], seed)
         model.network_.load(content["network"])
         model.network_.memory.load_solved(content["solved"])
         model.labels_ = {int(code): label for code, label in content["labels"]}
         model.ledger_ = Ledger.restore(content["ledger"])
-        model.n_features_in_ = content["num_features"]
         if content["feature_names"] is not None:
             model.feature_names_in_ = np.array(content["feature_names"], dtype=np.object_)
         model.column_kinds_ = content["column_kinds"]
         return model
 
     @property
+    def n_features_in_(self) -> int:
+        """Features of a node."""
+        return self._fitted().memory.num_features
+
+    @property
     def classes_(self) -> np.ndarray:
         """Every class so far, sorted."""
-        counts = self._fitted().memory.counts
-        return np.unique(np.array([label for code, label in self.labels_.items() if code in counts]))
+        return self.known_classes()
 
     def known_classes(self, task: Name | None = None) -> np.ndarray:
         """The classes of a task, or all of them, sorted."""
-        name = self._known_task(task)
-        if name is None:
-            return self.classes_
-        return np.unique(np.array([self.labels_[code] for code in self.network_.tasks[name].classes]))
+        name, network = self._known_task(task), self._fitted()
+        codes = network.memory.counts if name is None else network.tasks[name].classes
+        return np.unique(np.array([self.labels_[code] for code in codes]))
 
     @property
     def tasks_(self) -> list[Name]:
@@ -537,23 +534,13 @@ class ClassifierCore(NamedArguments):
         return {level: plane.size for level, plane in self._fitted().planes.items()}
 
     def _settings(self) -> tuple[SolvedSettings, int]:
-        from hpn.learners.hpn.presets import HPN
-
-        given = {name: getattr(self, name) for name in ("width", "strength", "balance", "threshold")}
-        for name, value in given.items():
-            if value is None and name != "width":
-                raise ConfigError(f"model: {name} = None: expected a number")
-        given["threshold_atomic"] = given.pop("threshold")
-        seed: Any = self.random_state
+        """The parameters, checked, and the seed."""
+        given = {name: getattr(self, name) for name in self.__signature__.parameters}
+        width, strength, balance, threshold, seed = resolve_params(ClassifierCore, given, owner="model").values()
         if seed is None:  # drawn by the first fit
             is_fitted = hasattr(self, "network_")
             seed = self.network_.memory.layer.seed if is_fitted else int(np.random.default_rng().integers(2**31))
-        try:
-            checked = resolve_params(HPN, {**given, "seed": seed}, owner="model")
-        except ConfigError as error:
-            text = str(error).replace("threshold_atomic", "threshold").replace(": seed", ": random_state")
-            raise ConfigError(text) from None
-        return SolvedSettings(**{name: checked[name] for name in given}), checked["seed"]
+        return SolvedSettings(width, strength, balance, threshold), seed
 
     def _fitted(self) -> SolvedNetwork:
         if not hasattr(self, "network_"):
@@ -576,7 +563,7 @@ class ClassifierCore(NamedArguments):
         return self
 
     def _read_graph(self, data: GraphLike) -> GraphView:
-        return read_graph(self._arrange(data), getattr(self, "n_features_in_", None))
+        return read_graph(self._arrange(data), self.n_features_in_ if hasattr(self, "network_") else None)
 
     def _arrange(self, data: GraphLike) -> GraphLike:
         """The graph with its features in the order of the first fit, where both have names."""

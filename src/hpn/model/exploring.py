@@ -36,10 +36,9 @@ def explore(
             codes[is_known] = codes_of(known)
             classes |= {code_of(label): label for label in np.unique(known).tolist()}
         names = names if data.node_ids is None else data.node_ids[chosen]
-    graphs = sorted(ledger.graphs)
-    step_of_graph = np.array([graphs.index(graph) for graph in ledger.graphs], np.int64)
-    learned, steps = ledger.find(view), np.full(view.num_nodes, len(graphs))
-    np.minimum.at(steps, learned[learned >= 0], step_of_graph[ledger.rows[learned >= 0, 2]])
+    graphs, learned = ledger.graphs, ledger.find(view)
+    steps = np.full(view.num_nodes, len(graphs))
+    np.minimum.at(steps, learned[learned >= 0], ledger.rows[learned >= 0, 2])
     steps[steps == len(graphs)] = -1
     shown = Shown(view, chosen, names.tolist(), codes, steps[chosen], len(rows))
     breakdown = break_down(network, view, chosen, partial(sorted, key=labels.__getitem__))

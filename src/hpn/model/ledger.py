@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,52 +34,46 @@ def describe(view: GraphView) -> LearnedGraph:
 class Ledger:
     """The nodes that were learned; replaced as a whole, so that an interrupted fit changes nothing."""
 
-    graphs: tuple[LearnedGraph, ...] = ()
-    parts: tuple[np.ndarray, ...] = ()  # hashes of ids, classes and positions in graphs, one array [n, 3] per fit
+    parts: tuple[tuple[LearnedGraph, np.ndarray], ...] = ()  # hashes of ids, and classes [n, 2], one part per fit
+
+    @cached_property
+    def graphs(self) -> list[LearnedGraph]:
+        """The graphs in which nodes were learned, the smallest first."""
+        return sorted({graph for graph, _ in self.parts})
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Everything, sorted ``[n, 3]``."""
-        rows = np.concatenate([NO_ROWS, *self.parts])
+        """Hashes of ids, classes and positions in :attr:`graphs`, sorted ``[n, 3]``."""
+        parts = [np.insert(part, 2, self.graphs.index(graph), axis=1) for graph, part in self.parts]
+        rows = np.concatenate([NO_ROWS, *parts])
         return np.asarray(rows[np.lexsort(rows.T[::-1])])
 
     def add(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> Ledger:
         """A ledger that also has some nodes of a graph; the cost depends on these only."""
-        graph = describe(view)
-        graphs = self.graphs if graph in self.graphs else (*self.graphs, graph)
-        place = np.full_like(classes, graphs.index(graph))
-        return Ledger(graphs, (*self.parts, np.stack([hash_nodes(view, nodes), classes, place], axis=1)))
+        return Ledger((*self.parts, (describe(view), np.stack([hash_nodes(view, nodes), classes], axis=1))))
+
+    def merge(self, other: Ledger) -> Ledger:
+        """A ledger with the nodes of both."""
+        return Ledger(self.parts + other.parts)
 
     def keep(self, mask: np.ndarray) -> Ledger:
         """A ledger with some of the :attr:`rows` only."""
-        rows = self.rows[mask]
-        used = np.unique(rows[:, 2])
-        rows = np.column_stack([rows[:, :2], np.searchsorted(used, rows[:, 2])])
-        return Ledger(tuple(self.graphs[at] for at in used), (rows,))
+        return Ledger.restore({"graphs": self.graphs, "nodes": torch.from_numpy(self.rows[mask])})
 
     def locate(self, view: GraphView, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Mask of the :attr:`rows` that are these nodes, learned in this graph; one row per node."""
-        here = [at for at, graph in enumerate(self.graphs) if graph == describe(view)]
-        candidates = np.flatnonzero(np.isin(self.rows[:, 2], here))
-        places = dict(zip(map(tuple, self.rows[candidates, :2].tolist()), candidates, strict=True))
-        try:
-            keys = zip(hash_nodes(view, nodes).tolist(), classes.tolist(), strict=True)
-            found = [places[key] for key in keys]
-        except KeyError:
+        graph, places = describe(view), {tuple(row): at for at, row in enumerate(self.rows.tolist())}
+        place = self.graphs.index(graph) if graph in self.graphs else -1
+        wanted = zip(hash_nodes(view, nodes).tolist(), classes.tolist(), repeat(place))
+        found = [places.get(row, -1) for row in wanted]
+        if -1 in found:
             raise DataError(
                 "unlearn: these nodes were not learned with these labels in this graph; give the graph "
                 "as it was at the time of the fit, or call refresh with the nodes to keep"
-            ) from None
+            )
         mask = np.zeros(len(self.rows), bool)
         mask[found] = True
         return mask
-
-    def merge(self, other: Ledger) -> Ledger:
-        """A ledger with the rows of both."""
-        graphs = tuple(dict.fromkeys((*self.graphs, *other.graphs)))
-        place = np.array([graphs.index(graph) for graph in other.graphs], dtype=np.int64)
-        moved = np.column_stack([other.rows[:, :2], place[other.rows[:, 2]]])
-        return Ledger(graphs, (*self.parts, moved))
 
     def find(self, view: GraphView) -> np.ndarray:
         """The nodes of a graph that are :attr:`rows`, -1 where they are not in it ``[n]``."""
@@ -90,26 +85,19 @@ class Ledger:
 
     def counts(self) -> list[tuple[LearnedGraph, int]]:
         """Nodes learned in each graph, the smallest graph first."""
-        counts = np.bincount(self.rows[:, 2], minlength=len(self.graphs)).tolist()
-        return sorted(zip(self.graphs, counts, strict=True))
+        return list(zip(self.graphs, np.bincount(self.rows[:, 2]).tolist(), strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle one array, so that a copy does not grow with the number of fits."""
-        return Ledger, (self.graphs, (self.rows,))
+        return Ledger.restore, (self.state(),)
 
     def state(self) -> dict[str, Any]:
         """As tensors and text, the same for every order of learning."""
-        order = sorted(range(len(self.graphs)), key=self.graphs.__getitem__)
-        place = np.argsort(order)
-        rows = np.column_stack([self.rows[:, :2], place[self.rows[:, 2]] if order else self.rows[:, 2]])
-        rows = rows[np.lexsort(rows.T[::-1])]
-        return {"graphs": [list(self.graphs[at]) for at in order], "nodes": torch.from_numpy(rows.copy())}
+        return {"graphs": [list(graph) for graph in self.graphs], "nodes": torch.from_numpy(self.rows.copy())}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Ledger:
         """The ledger whose :meth:`state` this is."""
-        graphs = tuple(LearnedGraph(int(n), int(m), str(name)) for n, m, name in state["graphs"])
-        rows = state["nodes"].numpy().copy()
-        if rows.shape[1:] != (3,) or (len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(graphs)):
-            raise ValueError("nodes and graphs do not fit each other")
-        return cls(graphs, (rows,))
+        rows, graphs = state["nodes"].numpy().copy(), [LearnedGraph(*graph) for graph in state["graphs"]]
+        parts = [(graph, rows[rows[:, 2] == at, :2]) for at, graph in enumerate(graphs)]
+        return cls(tuple((graph, part) for graph, part in parts if len(part)))

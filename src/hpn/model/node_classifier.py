@@ -10,19 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hpn.model.classifier import HPNClassifier
 from hpn.model.inputs import Array, GraphLike
 from hpn.params import NamedArguments
-
-try:
-    from sklearn.utils.validation import validate_data
-except ImportError:  # scikit-learn before 1.6
-
-    def validate_data(estimator: Any, *arrays: Any, **options: Any) -> Any:
-        """Check arrays with the method that the function has replaced."""
-        return estimator._validate_data(*arrays, **options)
 
 
 class NodeClassifier(NamedArguments, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

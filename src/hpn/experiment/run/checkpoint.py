@@ -61,7 +61,7 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         if hashlib.sha256(payload).hexdigest() != header["sha256"]:
             raise _damaged(path, f"{header['tensors']} is not what was written")
         digest = _digest(header["content"])
-        if header.get("content_sha256", digest) != digest:
+        if header["content_sha256"] != digest:
             raise _damaged(path, "it is not what was written")
         content = _join(header["content"], load_tensors(payload))
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
