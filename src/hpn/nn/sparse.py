@@ -19,32 +19,21 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """The product of features, dense or sparse CSR, with a matrix; sparse features get no gradient."""
     if not is_sparse(x):
         return x @ weight
-    product: Tensor = _Product.apply(x, weight)  # type: ignore[no-untyped-call]
+    product: Tensor = _Product.apply(x, weight, False)  # type: ignore[no-untyped-call]
     return product
 
 
 class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.x = x  # saved_tensors does not take sparse rows
-        return x @ weight
+    """The product with X or with its transpose: each is the derivative of the other, as often as needed."""
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        return None, _TransposedProduct.apply(ctx.x, gradients[0])  # type: ignore[no-untyped-call]
-
-
-class _TransposedProduct(torch.autograd.Function):
-    """Linear in the gradient, so that second derivatives exist."""
+    def forward(ctx: Any, x: Tensor, matrix: Tensor, is_transposed: bool) -> Tensor:
+        ctx.x, ctx.is_transposed = x, is_transposed  # saved_tensors does not take sparse rows
+        return multiply_transposed(x, matrix, use_scipy=x.is_cpu) if is_transposed else x @ matrix
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
-        ctx.x = x
-        return multiply_transposed(x, gradient, use_scipy=x.is_cpu)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        return None, multiply(ctx.x, gradients[0])
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None]:
+        return None, _Product.apply(ctx.x, gradients[0], not ctx.is_transposed), None  # type: ignore[no-untyped-call]
 
 
 def multiply_transposed(x: Tensor, gradient: Tensor, *, use_scipy: bool) -> Tensor:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -149,11 +149,6 @@ class PaperHPN(HPN):
     lr_prototypes: Rate = 0.1
     lr_prototypes_late: Rate = 0.01
     batch_size: Count = 100
-    seed: int = 0
-    network_: PrototypeNetwork = field(init=False)
-    selections_: list[Selection] = field(init=False)
-    certificates_: list[str] = field(init=False)
-    epoch_: int = field(init=False)  # while a task is learned
 
     def __post_init__(self) -> None:
         if self.num_selected > self.num_extractors:
@@ -175,7 +170,8 @@ class PaperHPN(HPN):
         """Make or widen the network, and select extractors."""
         if step.index == 0:
             self.network_ = self._new_network(self._num_outputs())
-            self.selections_, self.certificates_ = [], []
+            self.selections_: list[Selection] = []
+            self.certificates_: list[str] = []
         self.network_.cpu().grow_head(self._num_outputs())  # a seed draws the same weights there
         self.network_.to(self.device)
         self.selections_.append(self._select(step))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -280,8 +280,6 @@ class SolvedHPN(HPN):
     threshold_atomic: Distance = 0.003
     threshold_node: Distance = 0.01
     threshold_class: Distance = 0.1
-    seed: int = 0
-    network_: SolvedNetwork = field(init=False)
 
     def settings(self) -> SolvedSettings:
         """The hyper-parameters of the network."""

@@ -8,17 +8,19 @@ none at some distance, the node itself is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hpn.streams.views import hash_ids
+
 NODES_AT_ONCE = 1 << 15
 """Nodes sampled for at once, so that the arrays stay in the processor's cache."""
 KEPT_ENTRIES = 1 << 25
-"""Rings are kept between rounds if they have at most this many entries; otherwise they are computed again."""
+"""Rings with at most this many entries are kept between rounds; others are computed again."""
 
 Ring = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Nodes at one distance: where those of each centre start, their number, and the nodes themselves."""
@@ -40,19 +42,19 @@ class NeighborSampler:
     def __init__(self, indptr: Tensor, indices: Tensor, nodes: Tensor, counts: Sequence[int], seed: int = 0) -> None:
         self.indptr, self.indices, self.nodes = indptr.numpy(), indices.numpy(), nodes.numpy()
         self.counts, self.seed = tuple(counts), seed
-        self._kept: list[list[Ring]] | None = None
+        self._kept: dict[int, list[Ring]] = {}
+        self._room = KEPT_ENTRIES
 
     def draw(self, turn: int) -> Tensor:
         """The neighbours of every node in a round: ``[len(nodes), sum(counts)]``."""
         drawn = np.empty((len(self.nodes), sum(self.counts)), dtype=np.int64)
         slots = np.arange(drawn.shape[1])
-        starts = range(0, len(self.nodes), NODES_AT_ONCE)
-        for start, rings in zip(starts, self._rings(), strict=True):
+        for start in range(0, len(self.nodes), NODES_AT_ONCE):
             some = slice(start, start + NODES_AT_ONCE)
             centers = self.nodes[some, None]
             chance = _uniform(self.seed, turn, centers, slots)
             first = 0
-            for (begin, size, members), count in zip(rings, self.counts, strict=True):
+            for (begin, size, members), count in zip(self._rings(start), self.counts, strict=True):
                 of_hop = slice(first, first + count)
                 at = begin[:, None] + (chance[:, of_hop] * size[:, None]).astype(np.int64)
                 found = members[np.minimum(at, len(members) - 1)] if len(members) else centers
@@ -60,19 +62,15 @@ class NeighborSampler:
                 first += count
         return torch.from_numpy(drawn)
 
-    def _rings(self) -> Iterator[list[Ring]]:
-        """The rings of all nodes, chunk by chunk."""
-        if self._kept is not None:
-            yield from self._kept
-            return
-        kept, num_entries = [], 0
-        for start in range(0, len(self.nodes), NODES_AT_ONCE):
-            rings = self._find_rings(self.nodes[start : start + NODES_AT_ONCE])
-            num_entries += sum(int(size.sum()) for _, size, _ in rings[1:])
-            if num_entries <= KEPT_ENTRIES:
-                kept.append(rings)
-            yield rings
-        self._kept = kept if num_entries <= KEPT_ENTRIES else None
+    def _rings(self, start: int) -> list[Ring]:
+        """The rings of the nodes from ``start`` on."""
+        if start in self._kept:
+            return self._kept[start]
+        rings = self._find_rings(self.nodes[start : start + NODES_AT_ONCE])
+        self._room -= sum(int(size.sum()) for _, size, _ in rings[1:])
+        if self._room >= 0:
+            self._kept[start] = rings
+        return rings
 
     def _find_rings(self, nodes: np.ndarray) -> list[Ring]:
         """For each hop, the nodes at exactly that distance from each of ``nodes``."""
@@ -99,11 +97,7 @@ class NeighborSampler:
 
 def _uniform(*keys: np.ndarray | int) -> np.ndarray:
     """Numbers in [0, 1) that depend only on the keys (the mixing steps of SplitMix64)."""
-    state = np.uint64(0)
-    with np.errstate(over="ignore"):
-        for key in keys:
-            state = (state ^ np.asarray(key).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state = state ^ (state >> np.uint64(31))
-    return np.asarray(state >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+    state = np.zeros(1, np.uint64)
+    for key in keys:
+        state = hash_ids((state ^ np.asarray(key).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)).view(np.uint64)
+    return np.asarray((state >> np.uint64(11)).astype(np.float64) / float(1 << 53))
