@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -161,23 +160,6 @@ def test_restricted_extractors_give_the_same_evidence() -> None:
     np.testing.assert_allclose(some.evidence(view, nodes), expected, atol=1e-5)
     np.testing.assert_array_equal(some.weights, extractors.weights)
     assert extractors.classes == CLASSES
-
-
-def test_state_is_everything() -> None:
-    view, extractors, nodes = make_view(), make_extractors(), np.arange(12)
-    state = extractors.state()
-    again = Extractors.restore(state)
-    assert again.classes == CLASSES
-    np.testing.assert_array_equal(again.evidence(view, nodes), extractors.evidence(view, nodes))
-    np.testing.assert_array_equal(again.weights, extractors.weights)
-    state["layer0"].zero_()
-    state["weights"].zero_()
-    fresh = make_extractors()
-    np.testing.assert_array_equal(extractors.evidence(view, nodes), fresh.evidence(view, nodes))
-    np.testing.assert_array_equal(again.evidence(view, nodes), fresh.evidence(view, nodes))
-    assert (again.weights > 0).all()
-    assert b"GraphView" in pickle.dumps(view)
-    assert b"GraphView" not in pickle.dumps(extractors), "no graph is pickled"
 
 
 def test_weighing_scales_evidence_to_1() -> None:

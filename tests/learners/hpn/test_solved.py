@@ -40,14 +40,6 @@ def make_view(graph: Graph) -> GraphView:
     return GraphView(graph.x, graph.edge_index, ids)
 
 
-def flatten(state: Any) -> dict[str, Any]:
-    """All that a state holds, by path."""
-    if isinstance(state, dict):
-        parts = {key: flatten(part) for key, part in state.items()}
-        return {f"{key}/{path}": value for key, part in parts.items() for path, value in part.items()}
-    return {"": (state.dtype, state.tolist()) if isinstance(state, torch.Tensor) else state}
-
-
 # ---------------------------------------------------------------------- the learner in a stream
 
 

@@ -237,10 +237,11 @@ def _explain(view: GraphView, node: int, found: Breakdown, row: int, labels: np.
         """The value of the predicted class and that of the runner-up, if there is one."""
         return tuple([*values.tolist(), None][:2])
 
-    neighbors: tuple[Share, ...] = ()
-    features: tuple[Share, ...] = ()
-    if isinstance(extractors, Extractors) and len(pair) == 2:
-        neighbors, features = _find_shares(extractors, view, node, *pair)
+    neighbors, features = (
+        _find_shares(extractors, view, node, *pair)
+        if isinstance(extractors, Extractors) and len(pair) == 2
+        else ((), ())
+    )
     predicted, runner_up = both(labels[pair])
     probability, runner_up_probability = both(found.probability[row])
     banks = [

@@ -206,18 +206,13 @@ class SolvedNetwork:
 
     def state(self) -> dict[str, Any]:
         """Everything, as tensors and JSON values."""
-        tasks = [
-            {
-                "name": name,
-                "classes": part.classes,
-                "kind": None if part.extractor is None else type(part.extractor).__name__,
-                "certificate": part.certificate,
-            }
-            for name, part in self.tasks.items()
-        ]
-        parts = enumerate(self.tasks.values())
-        own = {str(at): part.state() for at, part in parts if part.extractor is not None}
-        return {"memory": self.memory.state(), "tasks": tasks, "extractors": own}
+        tasks, extractors = [], {}
+        for at, (name, part) in enumerate(self.tasks.items()):
+            kind = None if part.extractor is None else type(part.extractor).__name__
+            tasks.append({"name": name, "classes": part.classes, "kind": kind, "certificate": part.certificate})
+            if part.extractor is not None:
+                extractors[str(at)] = part.state()
+        return {"memory": self.memory.state(), "tasks": tasks, "extractors": extractors}
 
     def load(self, state: dict[str, Any]) -> None:
         """Load the result of :meth:`state`."""
