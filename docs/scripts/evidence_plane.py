@@ -45,8 +45,8 @@ def draw(story, plane, founded: int) -> str:
         body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" class="{half}"/>')
     for angle, text, anchor in (
         (0.0, "b: neutral", "start"),
-        (math.pi / 2, "a: speaks for the class", "middle"),
-        (-math.pi / 2, "speaks against it", "middle"),
+        (math.pi / 2, "a: for the class", "middle"),
+        (-math.pi / 2, "against the class", "middle"),
     ):
         (x1, y1), (x2, y2) = at(angle, 0), at(angle, RADIUS - 14)
         body.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="axis"/>')
@@ -77,9 +77,9 @@ def draw(story, plane, founded: int) -> str:
     row = top + 22 * (len(story.banks) + 2)
     for text in (
         f"node level {story.node_prototype:+d}, class level {story.class_prototype:+d}: {story.membership}",
-        f"{story.predicted} {story.probability:.0%}, next {story.runner_up} {story.runner_up_probability:.0%}",
-        f"{plane.size} candidates, so at most {plane.size} prototypes",
-        f"{founded} of them serve all 10 classes",
+        f"predicted: {story.predicted} ({story.probability:.0%}), next {story.runner_up} ({story.runner_up_probability:.0%})",
+        f"{plane.size} possible angles, so at most {plane.size} prototypes",
+        f"{founded} are in use, by all 10 classes",
     ):
         body.append(f'<text x="{left}" y="{row}">{text}</text>')
         row += 22

@@ -56,7 +56,7 @@ def test_finetune_forgets(
 
 @pytest.mark.parametrize("method", ["ewc", "lwf", "gem", "mas", "ergnn", "twp"])
 def test_baselines_are_not_weaker_than_the_papers(method: str, data_root: Path, tmp_path: Path) -> None:
-    """One backbone on one data set; docs/explanation/learners.md has all, from `hpn compare`."""
+    """One backbone on one data set; docs/explanation/results.md has all, from `hpn compare`."""
     result = measure("cora", method, data_root, tmp_path)
     cell = published_cell("cora", method, "gcn")
     assert cell is not None

@@ -8,7 +8,7 @@ Algorithm 1, with the numbers of the equations in Section 3::
         compute L = HPN(nodes, features, edges)          _loss          Eq. 1-4, 6-13
         optimise L                                       _run_epoch
 
-docs/explanation/network.md lists where the code departs from the paper, or decides what the paper leaves open.
+docs/explanation/paper-network.md lists where the code departs from the paper, or decides what the paper leaves open.
 """
 
 from __future__ import annotations
