@@ -253,8 +253,25 @@ def layer_box(name: str) -> str:
 
 def api(module: str, *names: str) -> str:
     """The names of a module, all public ones if none are given, each by its docstring."""
-    head = [] if names else [f"```{{eval-rst}}\n.. py:module:: {module}\n```"]
-    return "\n\n".join([*head, *(documented(module, name) for name in names or public_names(module))])
+    if names:
+        return "\n\n".join(documented(module, name) for name in names)
+    listed = public_names(module)
+    rows = [[f"{{py:obj}}`{name} <{path_of(module, name)}>`", summary(module, name)] for name in listed]
+    head = [f"```{{eval-rst}}\n.. py:module:: {module}\n```", table(["name", "what it is"], rows)]
+    return "\n\n".join([*head, *(documented(module, name) for name in listed)])
+
+
+def path_of(module: str, name: str) -> str:
+    """The shortest path that people import a name from."""
+    return f"hpn.{name}" if name in hpn.__all__ else f"{module}.{name}"
+
+
+def summary(module: str, name: str) -> str:
+    """One line on a name."""
+    found = getattr(import_module(module), name)
+    if inspect.isclass(found) or inspect.isroutine(found) or inspect.ismodule(found):
+        return first_line(found)
+    return markdown(attribute_doc(hpn._HOMES[name] if module == "hpn" else module, name))
 
 
 def public_names(module: str) -> list[str]:
@@ -291,7 +308,7 @@ def package_of(name: str) -> str:
 def documented(module: str, name: str) -> str:
     """The directive that documents a name, under the shortest path that people import it from."""
     found = getattr(import_module(module), name)
-    path = f"hpn.{name}" if name in hpn.__all__ else f"{module}.{name}"
+    path = path_of(module, name)
     if inspect.isclass(found):
         bases = [base for base in found.__mro__[1:] if is_documented_elsewhere(base)]
         again = [
@@ -322,18 +339,8 @@ def is_documented_elsewhere(base: type) -> bool:
 
 def exports() -> str:
     """Everything that can be imported from ``hpn`` itself, with one line on each."""
-    rows = []
-    for name in sorted(hpn.__all__, key=str.lower):
-        if name.startswith("__"):
-            continue
-        found = getattr(hpn, name)
-        about = (
-            first_line(found)
-            if callable(found) or inspect.ismodule(found)
-            else markdown(attribute_doc(hpn._HOMES[name], name))
-        )
-        rows.append([f"{{py:obj}}`hpn.{name}`", about])
-    return table(["name", "what it is"], rows)
+    names = [name for name in sorted(hpn.__all__, key=str.lower) if not name.startswith("__")]
+    return table(["name", "what it is"], [[f"{{py:obj}}`hpn.{name}`", summary("hpn", name)] for name in names])
 
 
 def attribute_doc(package: str, name: str) -> str:

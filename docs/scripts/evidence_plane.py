@@ -77,7 +77,8 @@ def draw(story, plane, founded: int) -> str:
     row = top + 22 * (len(story.banks) + 2)
     for text in (
         f"node level {story.node_prototype:+d}, class level {story.class_prototype:+d}: {story.membership}",
-        f"predicted: {story.predicted} ({story.probability:.0%}), next {story.runner_up} ({story.runner_up_probability:.0%})",
+        f"predicted: {story.predicted} ({story.probability:.0%}), "
+        f"next: {story.runner_up} ({story.runner_up_probability:.0%})",
         f"{plane.size} possible angles, so at most {plane.size} prototypes",
         f"{founded} are in use, by all 10 classes",
     ):

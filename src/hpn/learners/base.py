@@ -40,7 +40,7 @@ class Observer:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Learner(ABC):
-    """Learns tasks one after another and answers queries.
+    """Base class of all learners: learns tasks one after another and answers queries.
 
     A subclass has a keyword-only constructor that only stores its arguments (it is the only list of
     hyper-parameters, ranges included), keeps what it learns in attributes ending in ``_``, and implements two

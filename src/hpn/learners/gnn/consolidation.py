@@ -36,7 +36,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Consolidation(FineTune):
-    """Fine-tuning with a penalty on moving weights that earlier tasks depend on.
+    """Fine-tuning with a penalty on changes of weights that earlier tasks depend on.
 
     Args:
         strength: Weight of the penalty (λ).

@@ -32,7 +32,7 @@ from hpn.streams import Step
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ERGNN(Replay):
-    """Fine-tuning that goes over some nodes of earlier tasks again.
+    """Fine-tuning with replay of stored nodes of earlier tasks.
 
     Args:
         buffer_size: Nodes kept of each class (e).

@@ -24,7 +24,7 @@ from hpn.learners.gnn.training_data import TrainingData
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EWC(Consolidation):
-    """Fine-tuning that holds weights back by their Fisher information.
+    """Fine-tuning with a penalty on changes of weights by their Fisher information.
 
     Args:
         strength: Weight of the penalty (λ).

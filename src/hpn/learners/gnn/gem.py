@@ -79,7 +79,7 @@ def project(gradient: Tensor, memories: Tensor, margin: float = 0.0) -> Tensor:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GEM(Replay):
-    """Fine-tuning whose steps may not raise the loss on nodes kept of earlier tasks.
+    """Fine-tuning whose steps may not increase the loss on stored nodes of earlier tasks.
 
     Args:
         memory_size: Nodes kept of each task, drawn at random.

@@ -19,7 +19,7 @@ from hpn.streams import Step
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Joint(FineTune):
-    """Fine-tuning's network, trained from scratch on the tasks so far, together.
+    """The network of fine-tuning, trained from scratch on all tasks so far.
 
     An epoch goes over the training nodes of all tasks. In the task scenario the classes of
     a task compete with each other only, in training as in testing.

@@ -44,7 +44,7 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LwF(FineTune):
-    """Fine-tuning that keeps the predictions of the network so far on the nodes of the new task.
+    """Fine-tuning that keeps the earlier predictions of the network on the nodes of the new task.
 
     Args:
         strength: Weight of the earlier predictions (λ).

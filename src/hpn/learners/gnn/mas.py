@@ -25,7 +25,7 @@ from hpn.streams import Step
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MAS(Consolidation):
-    """Fine-tuning that holds weights back by how much the output depends on them.
+    """Fine-tuning with a penalty on changes of weights that the output depends on.
 
     Args:
         strength: Weight of the penalty (λ).

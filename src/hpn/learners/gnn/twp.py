@@ -33,7 +33,7 @@ from hpn.params import LogRange, OneOf, SearchChoice
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TWP(Consolidation):
-    """Fine-tuning that holds weights back by what the loss and the topology depend on.
+    """Fine-tuning with a penalty on changes of weights that the loss and the topology depend on.
 
     Args:
         loss_strength: Weight of the loss-preserving part (λ_l).
