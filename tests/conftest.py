@@ -64,7 +64,7 @@ def build_content(num_tasks: int = 3, num_seeds: int = 2, **fields: Any) -> dict
         "scenario": "class",
         "evaluate": "global",
         "edges": "within",
-        "tasks": [[2 * i, 2 * i + 1] for i in range(num_tasks)],
+        "steps": [{"name": f"{2 * i},{2 * i + 1}", "classes": [2 * i, 2 * i + 1]} for i in range(num_tasks)],
         "seeds": list(range(num_seeds)),
         **scores,
         "matrices": matrices,

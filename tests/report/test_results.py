@@ -37,8 +37,8 @@ def test_an_unreadable_file_is_named_in_one_line(tmp_path, content, says):
     ("field", "value", "says"),
     [
         ("dataset", None, "dataset"),
-        ("tasks", [], "steps"),
-        ("matrices", [[[90.0], [80.0, 90.0]]] * 2, "matrices must have one row per step, 3"),
+        ("steps", [], "steps"),
+        ("matrices", [[[90.0], [80.0, 90.0]]] * 2, "matrices, one per seed, of 3 rows"),
         ("matrices", [[[90.0], [80.0, None], [70.0, 80.0, 90.0]]] * 2, "matrices"),
         ("matrices", [[[90.0], [80.0, float("nan")], [70.0, 80.0, 90.0]]] * 2, "matrices"),
         ("am", {"mean": "high", "std": 0.0, "values": [80.0]}, "am"),
@@ -90,7 +90,7 @@ def test_damaged_views_are_named_in_one_line(make_run, content, says):
 def test_only_comparable_results_share_a_group(make_result):
     base = make_result()
     others = [make_result(**{name: "other"}) for name in ("dataset", "scenario", "evaluate", "edges", "stream")]
-    others.append(make_result(tasks=[[0, 1], [2, 3], [5, 4]]))
+    others.append(make_result(steps=[{"name": str(task), "classes": task} for task in ([0, 1], [2, 3], [5, 4])]))
     same = make_result(method="ewc", seeds=[7, 8], parameters=None)
     groups = group_runs(map(Run, [base, *others, same]))
     assert [len(group.runs) for group in groups] == [2, 1, 1, 1, 1, 1, 1]
@@ -128,7 +128,7 @@ def test_equal_settings_are_told_apart_by_folder_too(make_result):
 
 def test_a_step_is_described_by_its_classes_and_by_its_name_where_it_is_no_task(make_result, make_time_result):
     assert step_text(make_result(), 0) == "Theory, Rule learning"
-    assert step_text(make_result(class_names=None), 1) == "class 2, class 3"
+    assert step_text(make_result(class_names={}), 1) == "class 2, class 3"
     assert step_text(make_time_result(), 2) == "time 2007: Theory, Rule learning, class 2"
 
 

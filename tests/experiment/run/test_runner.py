@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hpn.evaluation import Row
 from hpn.experiment.run import seed as seed_run
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.experiment.run.config import resolve_config
+from hpn.experiment.run.environment import Stopwatch
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import run
 from hpn.experiment.run.seed import load_learner
@@ -97,6 +99,7 @@ def test_growth_is_reported_per_task(tmp_path: Path) -> None:
     assert all(growth[-1][key] == result[key] for key in ("parameters", "stored", "prototypes"))
     assert growth[0]["parameters"] < growth[1]["parameters"] < growth[2]["parameters"]
     assert result["parameters"] < result["parameter_bound"]
+    assert 50 < result["peak_rss_mb"] < 100_000
     other = quick(tmp_path / "finetune", settings={**DATA, "epochs": 1})
     assert [step["prototypes"] for step in other["growth"]] == [None] * 3
     assert other["parameter_bound"] is None
@@ -128,6 +131,8 @@ def test_a_resumed_run_does_not_repeat_finished_epochs(tmp_path: Path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         quick(tmp_path, watcher=Break(4))
     (tmp_path / "seed-0" / ".checkpoint.json.123.part").write_text("{")
+    with (tmp_path / "seed-0" / "log.jsonl").open("a") as log:
+        log.write('{"event": "st')  # a crash in the middle of a line
     watcher = Break()
     first = quick(tmp_path, watcher=watcher)
     assert (watcher.started, watcher.epochs) == ((0, 3), 3 * 6 - 3)
@@ -137,6 +142,15 @@ def test_a_resumed_run_does_not_repeat_finished_epochs(tmp_path: Path, monkeypat
     more = quick(tmp_path, seeds=2, watcher=watcher)
     assert watcher.seeds == [(0, False), (0, True), (1, False)], "a finished seed is not run again"
     assert more["matrices"][0] == first["matrices"][0]
+
+
+def test_seconds_add_up_over_a_crash() -> None:
+    watch = Stopwatch({"fit": 10.0, "predict": 1.0, "total": 12.0})
+    time.sleep(0.02)
+    first, second = watch.lap("fit"), watch.lap("predict")
+    assert 10.015 < first["fit"] == second["fit"] < 11
+    assert 1.0 < second["predict"] < 1.01
+    assert second["total"] == pytest.approx(1 + second["fit"] + second["predict"])
 
 
 def test_a_checkpoint_that_does_not_fit_is_named(tmp_path: Path) -> None:

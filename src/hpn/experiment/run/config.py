@@ -7,14 +7,14 @@ import inspect
 import json
 import shlex
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from hpn.datasets import Graph, find_loader
 from hpn.errors import ConfigError, nearest
-from hpn.experiment.recipes import AUTO, Recipe, find_recipe, read_recipe, variant_of
+from hpn.experiment.recipes import AUTO, find_recipe, read_recipe, variant_of
 from hpn.experiment.run.environment import installed_versions
 from hpn.experiment.run.folder import FORMAT
 from hpn.learners import LEARNERS, Learner
@@ -170,18 +170,18 @@ def resolve_config(
         DataError: If the data cannot be loaded.
     """
     name, learner = find_learner(method)
-    kind = STREAMS[_choose("stream", stream, STREAMS)]
+    _choose("stream", stream, STREAMS)
+    kind = STREAMS[stream]
     given, options = _split_settings(name, learner, backbone, settings or {})
     scenario, evaluate = _resolve_scenario(kind, scenario, evaluate)
     edges = kind.edge_modes[0] if edges is None else edges
-    _choose("edges", edges, get_args(Edges))
-    _choose("edges", edges, kind.edge_modes, f"--stream {stream} has edges")
+    _choose("edges", edges, get_args(Edges), kind.edge_modes, stream)
     chosen = choose_method(name, learner, given, dataset, kind, scenario, ahead=evaluate_ahead, recipe=recipe)
     loader = find_loader(dataset, data_root)
     data_options = resolve_params(loader, options, owner=f"data set {dataset}")
     graph = loader(**data_options)
-    wanted = {"tasks": tasks, "classes_per_task": classes_per_task}
-    wanted = {key: value for key, value in wanted.items() if value is not None}
+    given_plan = (("tasks", tasks), ("classes_per_task", classes_per_task))
+    wanted = {key: value for key, value in given_plan if value is not None}
     for key in wanted:
         if key not in declared_params(kind.make_plan):
             raise ConfigError(f"--stream {stream} takes no --{key.replace('_', '-')}")
@@ -216,16 +216,16 @@ def choose_method(
     """The fields of a :class:`RunConfig` that belong to the method; ``given`` are its settings."""
     _check_learner(name, learner, kind, scenario, ahead=ahead)
     found, used = None, None
+    known = {**{key: value.default for key, value in declared_params(learner.variant(given)).items()}, **given}
     if recipe == AUTO and kind.has_tasks:  # packaged recipes are for streams of tasks
-        defaults = {key: value.default for key, value in declared_params(learner.variant(given)).items()}
-        found = find_recipe(dataset, name, variant_of({**defaults, **given}), scenario)
+        found = find_recipe(dataset, name, variant_of(known), scenario)
         used = found.name if found else None
     elif recipe not in {AUTO, None}:
         found, used = read_recipe(str(recipe)), str(recipe)
-        _check_recipe(found, recipe, method=name, scenario=scenario)
+        for what, wanted in {"method": name, "scenario": scenario, "backbone": known.get("backbone")}.items():
+            if getattr(found, what) != wanted:
+                raise ConfigError(f"recipe {recipe} is for {what} {getattr(found, what)}, but this run has {wanted}")
     params = resolve_params(learner, {**(found.settings if found else {}), **given}, owner=name, without={"seed"})
-    if found is not None:
-        _check_recipe(found, recipe, backbone=params.get("backbone"))
     learner(**params)  # refuses combinations, before anything is loaded
     return {
         "method": name,
@@ -250,12 +250,6 @@ def _hash_code(name: str, learner: type[Learner]) -> str | None:
     except (OSError, TypeError):
         code = uuid.uuid4().bytes
     return hashlib.sha256(code).hexdigest()
-
-
-def _check_recipe(found: Recipe, recipe: Path | str | None, **this_run: str | None) -> None:
-    for what, wanted in this_run.items():
-        if getattr(found, what) != wanted:
-            raise ConfigError(f"recipe {recipe} is for {what} {getattr(found, what)}, but this run has {wanted}")
 
 
 def check_choices(owner: str, choices: Mapping[str, Any]) -> None:
@@ -286,8 +280,7 @@ def _resolve_scenario(kind: type[Stream], scenario: str | None, evaluate: str | 
     if scenario is None:
         needed = "task" if evaluate in {None, "oracle"} else "class"
         scenario = needed if needed in kind.scenarios else kind.scenarios[0]
-    _choose("scenario", scenario, get_args(Scenario))
-    _choose("scenario", scenario, kind.scenarios, f"--stream {kind.kind} has scenario")
+    _choose("scenario", scenario, get_args(Scenario), kind.scenarios, kind.kind)
     if evaluate is None:
         evaluate = "oracle" if scenario == "task" else "global"
     _choose("evaluate", evaluate, get_args(Evaluate))
@@ -317,13 +310,12 @@ def _check_learner(name: str, learner: type[Learner], kind: type[Stream], scenar
         )
 
 
-def _choose(what: str, word: str, known: Any, owner: str | None = None) -> str:
+def _choose(what: str, word: str, known: Collection[str], allowed: Collection[str] = (), stream: str = "") -> None:
+    """Refuse a word that is unknown, or that the stream does not have."""
     if word not in known:
-        listed = ", ".join(known)
-        if owner:
-            raise ConfigError(f"{owner} {listed}, got {word!r}")
-        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {listed}")
-    return word
+        raise ConfigError(f"unknown {what} {word!r}; {nearest(word, known)}known: {', '.join(known)}")
+    if allowed and word not in allowed:
+        raise ConfigError(f"--stream {stream} has {what} {', '.join(allowed)}, got {word!r}")
 
 
 def short_hash(content: Any) -> str:

@@ -37,11 +37,8 @@ def deterministic(graph: Graph, device: str = "cpu") -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     options: Any = torch.utils.deterministic
-    mode, fill, threads = (
-        torch.get_deterministic_debug_mode(),
-        options.fill_uninitialized_memory,
-        torch.get_num_threads(),
-    )
+    mode, threads = torch.get_deterministic_debug_mode(), torch.get_num_threads()
+    fill = options.fill_uninitialized_memory
     limit = 1 if graph.num_nodes <= SMALL_GRAPH else threads
     if device != "cpu":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -63,27 +60,14 @@ class Stopwatch:
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.seconds = {"fit": 0.0, "predict": 0.0, "total": 0.0, **seconds}
-        self._start = time.perf_counter() - self.seconds["total"]
-        self._running: tuple[str, float] | None = None
+        self._last = time.perf_counter()
 
-    @contextlib.contextmanager
-    def measure(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to ``name``."""
-        self._running = (name, time.perf_counter())
-        try:
-            yield
-        finally:
-            self.seconds = self.read()
-            self._running = None
-
-    def read(self) -> dict[str, float]:
-        """Seconds so far, a measurement under way included."""
-        now = time.perf_counter()
-        seconds = {**self.seconds, "total": now - self._start}
-        if self._running:
-            name, start = self._running
-            seconds[name] += now - start
-        return seconds
+    def lap(self, *names: str) -> dict[str, float]:
+        """Add the time since the last lap to ``names`` and to the total; returns all seconds."""
+        passed, self._last = time.perf_counter() - self._last, time.perf_counter()
+        for name in (*names, "total"):
+            self.seconds[name] += passed
+        return dict(self.seconds)
 
 
 def peak_rss_mb() -> float | None:

@@ -147,6 +147,15 @@ def write_atomic(path: Path, content: bytes) -> None:
             os.close(handle)
 
 
+def append_json(path: Path, entry: Mapping[str, Any], *, sync: bool = False) -> None:
+    """Append a line of JSON to a file; with ``sync`` it is on disk when this returns."""
+    with path.open("ab") as file:
+        file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write JSON atomically; a number that is not finite is an error, since JSON has none."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -39,7 +38,6 @@ Number = Annotated[int, Strict()] | Float
 Rows = list[list[Float]]
 Counts = Mapping[str, Number]
 Model = TypeVar("Model", bound=BaseModel)
-_Dict = BeforeValidator(lambda value: {} if value is None else value)
 
 
 class Part(BaseModel):
@@ -122,8 +120,10 @@ class SeedResult(Sizes):
     seed: int
     matrix: Rows
     balanced: Rows
-    chance: Rows | None = None
+    chance: Rows
     parameters: int
+    stored: int
+    growth: list[Growth]
     seconds: Costs
 
 
@@ -165,36 +165,24 @@ class RunResult(Sizes, WithMetrics, ProtocolFields):
     seeds: list[int] = Field(min_length=1)
     matrices: list[Rows]
     chance: list[Rows] | None = None
-    versions: Annotated[dict[str, str], _Dict] = {}
+    versions: dict[str, str] = {}
     out: str | None = None
     balanced: Balanced | None = None
-    class_names: Annotated[dict[str, str], _Dict] = {}
+    class_names: dict[str, str] = {}
     left_out: list[str] = []
-    params: Annotated[dict[str, Any], _Dict] = {}
+    params: dict[str, Any] = {}
     recipe: str | None = None
     reference: str | None = None
     command: str | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _name_steps(cls, content: Any) -> Any:
-        """Take the steps of older files from their tasks."""
-        if isinstance(content, Mapping) and isinstance(content.get("tasks"), list) and "steps" not in content:
-            tasks = [{"name": str(task).strip("[]"), "classes": task} for task in content["tasks"]]
-            return {**content, "steps": tasks}
-        return content
-
     @model_validator(mode="after")
     def _check(self) -> RunResult:
-        if len(self.matrices) != len(self.seeds):
-            raise ValueError(f"matrices must hold one matrix per seed, {len(self.seeds)}")
-        for matrix in self.matrices:
-            if len(matrix) != len(self.steps):
-                raise ValueError(f"matrices must have one row per step, {len(self.steps)}")
-            Measured(matrix)
+        if list(map(len, self.matrices)) != [len(self.steps)] * len(self.seeds):
+            raise ValueError(f"matrices must hold {len(self.seeds)} matrices, one per seed, of {len(self.steps)} rows")
         for name, others in (("balanced", self.balanced and self.balanced.matrices), ("chance", self.chance)):
             if others and [list(map(len, rows)) for rows in others] != [list(map(len, rows)) for rows in self.matrices]:
                 raise ValueError(f"{name} must have the shape of matrices")
+        self.measured()  # checks the lengths of rows
         if self.growth is not None and len(self.growth) != len(self.steps):
             raise ValueError(f"growth must have one entry per step, {len(self.steps)}")
         return self
@@ -331,9 +319,8 @@ def combine_seeds(
 ) -> RunResult:
     """Combine the finished seeds of a run."""
     steps, forgets = config.plan.steps, not config.learner.sees_past
-    chance = [seed.chance for seed in finished if seed.chance is not None]
-    chance = chance if len(chance) == len(finished) else []
-    references = {} if reference is None else dict(zip(reference.seeds, reference.matrices, strict=True))
+    chance = [seed.chance for seed in finished]
+    references = dict(zip(reference.seeds, reference.matrices, strict=True)) if reference else {}
 
     def summaries(names: Iterable[str], measured: Sequence[Measured]) -> dict[str, Any]:
         skip = _is_trivial(chance)
@@ -354,13 +341,11 @@ def combine_seeds(
         metrics=summaries(METRICS, measured),
         balanced=Balanced(**balanced, matrices=[seed.balanced for seed in finished]),
         matrices=[seed.matrix for seed in finished],
-        chance=chance or None,
-        parameters=_mean([seed.parameters for seed in finished]),
-        stored=_mean([seed.stored for seed in finished]),
-        prototypes=_mean_counts([seed.prototypes for seed in finished]),
+        chance=chance,
+        **_mean_sizes(finished),
         bounds=finished[0].bounds,
         parameter_bound=finished[0].parameter_bound,
-        growth=_mean_growth([seed.growth for seed in finished], len(steps)),
+        growth=[_mean_growth(step) for step in zip(*(seed.growth for seed in finished), strict=True)],
         seconds=Costs(**seconds),
         peak_rss_mb=max((seed.peak_rss_mb for seed in finished if seed.peak_rss_mb), default=None),
         device=finished[-1].device,
@@ -377,7 +362,7 @@ def check_reference(reference: RunResult, config: RunConfig, seeds: Sequence[int
     """Refuse a reference run that was evaluated differently."""
     for name in ("dataset", "data_sha256", "stream", "scenario", "edges", "evaluate"):
         found, value = getattr(reference, name), getattr(config, name)
-        if found not in {value, None}:  # results of earlier versions have no data_sha256
+        if found != value:
             raise DataError(
                 f"reference {reference.out} has {name} {found}, this run {value}; "
                 "give a run with the same data and protocol"
@@ -393,30 +378,27 @@ def _is_trivial(chance: Sequence[Rows] | None) -> bool:
     return bool(cells) and min(cells) >= 100
 
 
-def _mean(values: Sequence[Number | None]) -> Number | None:
-    """The mean, a whole number where it is one; ``None`` if a seed was finished before this was counted."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return None
-    mean = sum(known) / len(known)
+def _mean(values: Sequence[Number]) -> Number:
+    """The mean, a whole number where it is one."""
+    mean = sum(values) / len(values)
     return int(mean) if mean == int(mean) else mean
 
 
-def _mean_counts(counts: Iterable[Counts | None]) -> Counts | None:
-    known = [count for count in counts if count is not None]
-    return {level: _mean([count[level] for count in known]) or 0 for level in known[0]} if known else None
+def _mean_sizes(seeds: Sequence[SeedResult | Growth]) -> dict[str, Any]:
+    counts = _per_level(seeds)
+    return {
+        "parameters": _mean([seed.parameters for seed in seeds]),
+        "stored": _mean([seed.stored for seed in seeds]),
+        "prototypes": {level: _mean(values) for level, values in counts.items()} or None,
+    }
 
 
-def _mean_growth(seeds: Sequence[list[Growth] | None], num_steps: int) -> list[Growth] | None:
-    """The size after each step over seeds; ``None`` if a seed was finished before this was counted."""
-    known = [steps for steps in seeds if steps is not None and len(steps) == num_steps]
-    if len(known) < len(seeds):
-        return None
-    grown = []
-    for step in zip(*known, strict=True):
-        counts = [entry.prototypes for entry in step if entry.prototypes is not None]
-        most = {level: max(count[level] for count in counts) for level in counts[0]} if counts else None
-        parameters, stored = (_mean([getattr(entry, key) for entry in step]) or 0 for key in ("parameters", "stored"))
-        mean = _mean_counts(counts)
-        grown.append(Growth(parameters=parameters, stored=stored, prototypes=mean, most_prototypes=most))
-    return grown
+def _mean_growth(seeds: Sequence[Growth]) -> Growth:
+    """The sizes after a step over seeds."""
+    most = {level: max(values) for level, values in _per_level(seeds).items()}
+    return Growth(**_mean_sizes(seeds), most_prototypes=most or None)
+
+
+def _per_level(seeds: Sequence[SeedResult | Growth]) -> dict[str, list[Number]]:
+    """Prototypes of every seed by level; none if the learner has no prototypes."""
+    return {level: [(seed.prototypes or {})[level] for seed in seeds] for level in seeds[0].prototypes or {}}

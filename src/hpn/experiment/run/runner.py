@@ -19,7 +19,7 @@ from hpn.evaluation import evaluate
 from hpn.experiment.exploration import explore_run
 from hpn.experiment.recipes import find_file
 from hpn.experiment.run.config import RunConfig, check_choices, check_seeds, resolve_config
-from hpn.experiment.run.environment import Stopwatch, deterministic
+from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.finished import keep_request
 from hpn.experiment.run.folder import EXPLORER, RESULT, START_OVER, VIEWS, open_run_folder, read_json, write_json
 from hpn.experiment.run.result import RunResult, SeedResult, check_reference, combine_seeds, load_result, parse_result
@@ -226,11 +226,12 @@ class Job:
             half_written.unlink()
         learner = self.config.make_learner(self.seed).to(self.device)
         progress = SeedRun(self.folder, learner, self.seed, watcher)
-        watch, mode, ahead = progress.watch, self.config.evaluate, self.config.ahead
+        mode, ahead = self.config.evaluate, self.config.ahead
         try:
-            for index in learn_steps(learner, stream, first=progress.next_step, observer=progress, watch=watch):
-                with watch.measure("predict"):
-                    row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
+            for index in learn_steps(learner, stream, first=progress.next_step, observer=progress):
+                progress.watch.lap("fit")
+                row = evaluate(learner, stream, after=index, mode=mode, ahead=ahead)
+                progress.watch.lap("predict")
                 progress.finish_step(row, make_view(learner, stream, index) if self.views else None)
             progress.finish()
         except OSError as error:
@@ -238,18 +239,12 @@ class Job:
                 raise
             kept = f"{progress.num_saved} of {len(stream)} steps of seed {self.seed} are kept"
             raise RunFolderError(describe_disk_full(self.folder, kept)) from error
-        finally:
-            progress.log.close()
 
 
-def learn_steps(
-    learner: Learner, stream: Stream, first: int = 0, observer: Observer | None = None, watch: Stopwatch | None = None
-) -> Iterator[int]:
-    """Learn a stream step by step, and yield each step when it is learned; the time is measured as ``fit``."""
-    watch = watch or Stopwatch({})
+def learn_steps(learner: Learner, stream: Stream, first: int = 0, observer: Observer | None = None) -> Iterator[int]:
+    """Learn a stream step by step, and yield each step when it is learned."""
     for index in range(first, len(stream)):
-        with watch.measure("fit"):
-            learner.fit_task(stream.step(index, with_past=learner.sees_past), observer)
+        learner.fit_task(stream.step(index, with_past=learner.sees_past), observer)
         yield index
 
 
