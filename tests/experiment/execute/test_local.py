@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import torch
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from hpn.experiment.execute.jobs import JobEnd
-from hpn.experiment.execute.local import LocalExecutor, _in_turn, _lost
+from hpn.experiment.execute.local import LocalExecutor, _in_turn
 
 PROGRAM = """
 import signal, sys
@@ -128,9 +130,11 @@ def test_jobs_take_turns_at_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_seed_that_had_ended_is_not_lost_with_a_worker(tmp_path: Path, jobs: Any) -> None:
     (job,) = jobs("1", folder=tmp_path)
-    assert "killed" in (_lost(job, ChildProcessError()).error or "")
+    answer = Future[JobEnd]()
+    answer.set_exception(BrokenProcessPool())
+    assert "killed" in (LocalExecutor(2)._end(job, answer).error or "")
     (tmp_path / "result.json").touch()
-    assert _lost(job, ChildProcessError()) == JobEnd()
+    assert LocalExecutor(2)._end(job, answer) == JobEnd()
 
 
 def wait_for_files(folder: Path, count: int) -> None:

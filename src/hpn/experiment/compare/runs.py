@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hpn.experiment.execute import Batch, JobExecutor
-from hpn.experiment.execute.jobs import JobEnd, one_line
+from hpn.experiment.execute import Batch
+from hpn.experiment.execute.jobs import JobEnd, JobExecutor, one_line
 from hpn.experiment.run.folder import RESULT, VIEWS, open_run_folder, write_json
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import Job, PlannedRun

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hpn.errors import ConfigError
-from hpn.experiment.execute.jobs import JobEnd
+from hpn.experiment.execute.jobs import JobEnd, JobExecutor
 from hpn.experiment.execute.local import LocalExecutor
 from hpn.experiment.execute.ray import RayExecutor
 from hpn.experiment.run.runner import Job
 from hpn.experiment.watch import JobsProgress, TrialsProgress, Watcher
 from hpn.nn.device import choose_device
-
-JobExecutor = LocalExecutor | RayExecutor
 
 
 def open_executor(workers: int, ray: str | None, device: str) -> JobExecutor:

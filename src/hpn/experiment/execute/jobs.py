@@ -6,9 +6,11 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,53 @@ def one_line(error: Exception | str) -> str:
     text = str(error) if is_text else f"{type(error).__name__}: {error}"
     # Names in a message may come from a file: no line breaks, no terminal control sequences.
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
+
+
+class JobExecutor(contextlib.AbstractContextManager["JobExecutor"], ABC):
+    """Runs jobs elsewhere, inside a ``with`` block: begins them in order, a few more as some end.
+
+    Attributes:
+        num_workers: Jobs that run at a time.
+        num_begun: Jobs that are begun at a time.
+    """
+
+    num_workers: int
+    num_begun: int
+
+    def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
+        """Run all jobs, and yield the index and the end of each as it ends.
+
+        A job that fails does not stop the others. Closing the generator ends those under way.
+        """
+        waiting, running, ended = iter(enumerate(jobs)), dict[Any, int](), dict[int, JobEnd]()
+        try:
+            while True:
+                for index, job in islice(waiting, max(0, self.num_begun - len(running))):
+                    try:
+                        running[self._begin(job, index)] = index
+                    except OSError as error:  # its folder cannot be read
+                        ended[index] = JobEnd(one_line(error))
+                yield from ended.items()  # now that others have begun
+                if not (running or ended):
+                    return
+                answers = [(answer, running.pop(answer)) for answer in self.wait(list(running))] if running else []
+                ended = {index: self._end(jobs[index], answer) for answer, index in answers}
+        finally:
+            if running:
+                self._cancel(list(running))
+
+    @abstractmethod
+    def _begin(self, job: Job, index: int) -> Any: ...
+
+    @abstractmethod
+    def wait(self, answers: list[Any]) -> Collection[Any]:
+        """Some of the answers that have come; none after a while."""
+
+    @abstractmethod
+    def _end(self, job: Job, answer: Any) -> JobEnd: ...
+
+    @abstractmethod
+    def _cancel(self, answers: list[Any]) -> None: ...
 
 
 @lru_cache(maxsize=2)

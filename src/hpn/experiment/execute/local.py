@@ -9,32 +9,34 @@ import signal
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import Any
 
-import joblib
 import torch
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from hpn.experiment.execute.jobs import JobEnd, run_job
+from hpn.experiment.execute.jobs import JobEnd, JobExecutor, run_job
 from hpn.experiment.run.runner import Job
 
 # For the processes that clean up what killed workers held: they would mention it.
 NO_WARNING = "ignore:resource_tracker:UserWarning"
 # Seconds between two checks of a worker whether its parent lives.
 POLL = 0.2
+# Before a worker imports what computes.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class LocalExecutor(contextlib.AbstractContextManager["LocalExecutor"]):
+class LocalExecutor(JobExecutor):
     """Worker processes that start with the first jobs and end with the ``with`` block.
 
     A worker computes with one thread, does not receive Ctrl-C (its parent ends it) and ends when its parent
-    dies. GPUs are used in turn, if there are several.
+    dies. GPUs are used in turn, if there are several. If a worker is killed, its job is not known: all under way
+    have failed, and the others run in new workers.
 
     Args:
         num_workers: Jobs that run at a time; with one, they run in this process.
@@ -42,69 +44,44 @@ class LocalExecutor(contextlib.AbstractContextManager["LocalExecutor"]):
 
     def __init__(self, num_workers: int) -> None:
         self.num_workers = num_workers
-        self._has_started = False
+        self._pool: Any = None
 
     def __exit__(self, *_: object) -> None:
-        if self._has_started:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
 
     def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
-        """Run all jobs, begun in order, and yield the index and the end of each as it ends.
+        """Run all jobs; one by itself runs in this process."""
+        self.num_begun = min(self.num_workers, len(jobs))
+        if self.num_begun > 1:
+            return super().run(jobs)
+        return ((index, run_job(job, job.graph)) for index, job in enumerate(jobs))
 
-        A job that fails does not stop the others. Closing the generator ends those under way. If a worker
-        is killed, its job is not known: all under way have failed, and the others run in new workers.
-        """
-        num_workers = min(self.num_workers, len(jobs))
-        if num_workers <= 1:
-            for index, job in enumerate(jobs):
-                yield index, run_job(job, job.graph)
-            return
-        self._has_started = True
-        waiting = dict(enumerate(jobs))
-        while waiting:
-            begun: list[int] = []
-            try:
-                with contextlib.closing(_start(waiting, begun, num_workers)) as results:
-                    for index, end in results:
-                        del waiting[index]
-                        yield index, end
-            except BrokenProcessPool as error:
-                for index in begun:
-                    if index in waiting:
-                        yield index, _lost(waiting.pop(index), error)
-
-
-def _start(waiting: dict[int, Job], begun: list[int], num_workers: int) -> Generator[Any, None, None]:
-    """Submit jobs in order, one per worker at a time, and yield their ends."""
-
-    def submit() -> Iterator[Any]:
-        for index, job in list(waiting.items()):
-            begun.append(index)
+    def _begin(self, job: Job, index: int) -> Any:
+        options = {"timeout": None, "initializer": _begin_work, "initargs": (os.getpid(),), "env": ONE_THREAD}
+        with _without_interrupts():
+            self._pool = get_reusable_executor(self.num_begun, **options)
             sent = replace(job, graph=None, stream=None, device=_in_turn(job.device, index))
-            yield joblib.delayed(_run)(index, sent)
+            try:
+                return self._pool.submit(run_job, sent)
+            except BrokenProcessPool:  # a worker died just now
+                return self._begin(job, index)
 
-    options = {"initializer": _begin_work, "initargs": (os.getpid(),), "inner_max_num_threads": 1}
-    with joblib.parallel_config("loky", n_jobs=num_workers, **options), _without_interrupts():
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=num_workers)
-        results = parallel(submit())
-    try:
-        for result in results:  # noqa: UP028  (it would be closed before warnings are filtered)
-            yield result
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about jobs that are left, as intended
-            results.close()
+    def wait(self, answers: list[Any]) -> Collection[Any]:
+        """The answers that have come."""
+        return wait(answers, return_when=FIRST_COMPLETED).done
 
+    def _end(self, job: Job, answer: Any) -> JobEnd:
+        try:
+            return answer.result()  # type: ignore[no-any-return]
+        except BrokenProcessPool as error:
+            if not job.is_trial and job.is_finished():  # it had just ended
+                return JobEnd()
+            why = f"a worker process was killed ({type(error).__name__}); if memory is short, use fewer workers"
+            return JobEnd(why)
 
-def _run(index: int, job: Job) -> tuple[int, JobEnd]:
-    return index, run_job(job)
-
-
-def _lost(job: Job, error: Exception) -> JobEnd:
-    """The end of a job that was under way when a worker died, or had just ended."""
-    if not job.is_trial and job.is_finished():
-        return JobEnd()
-    return JobEnd(f"a worker process was killed ({type(error).__name__}); if memory is short, use fewer workers")
+    def _cancel(self, answers: list[Any]) -> None:
+        self.__exit__()
 
 
 def _in_turn(device: str, index: int) -> str:

@@ -15,10 +15,9 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,10 +26,10 @@ import joblib
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError, HPNError
-from hpn.experiment.execute.jobs import JobEnd, WorkerError, one_line, run_job
+from hpn.experiment.execute.jobs import JobEnd, JobExecutor, WorkerError, one_line, run_job
 from hpn.experiment.run.checkpoint import NAME as CHECKPOINT
 from hpn.experiment.run.environment import installed_versions
-from hpn.experiment.run.folder import RESULT, write_atomic
+from hpn.experiment.run.folder import RESULT, list_differences, write_atomic
 from hpn.experiment.run.runner import Job
 
 LOCAL = "local"
@@ -58,7 +57,7 @@ except Exception as error:
 """
 
 
-class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
+class RayExecutor(JobExecutor):
     """A Ray cluster, connected until the ``with`` block ends.
 
     A job takes one CPU and computes with one thread, as in a worker process of this machine, and gives
@@ -83,7 +82,13 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
         self._session: str | None = None
 
     def __enter__(self) -> RayExecutor:
-        self.ray = _import_ray()
+        try:
+            with _environment(SETTINGS), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import ray
+        except ImportError as error:
+            raise ConfigError("--ray needs Ray: pip install 'hpn[ray]'") from error
+        self.ray = ray
         if self.ray.is_initialized():
             raise ConfigError("Ray is in use in this process already; call ray.shutdown() first")
         if self.address != LOCAL:
@@ -104,35 +109,43 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
                 shutil.rmtree(self._session, ignore_errors=True)
 
     @property
-    def num_workers(self) -> int:
+    def num_workers(self) -> int:  # type: ignore[override]
         """Jobs that the cluster runs at a time as it is now: one per CPU, or GPU; at least one."""
         return max(1, self._count("GPU" if self.gpus else "CPU"))
 
-    def run(self, jobs: Sequence[Job]) -> Generator[tuple[int, JobEnd], None, None]:
-        """Run all jobs; see :class:`~hpn.experiment.execute.local.LocalExecutor`."""
-        waiting = iter(enumerate(jobs))
-        running: dict[Any, int] = {}
-        try:
-            while True:
-                for index, job in islice(waiting, max(0, self.num_workers * JOBS_PER_CPU - len(running))):
-                    try:
-                        running[self._submit(job)] = index
-                    except OSError as error:  # its folder cannot be read
-                        yield index, JobEnd(one_line(error))
-                if not running:
-                    return
-                for answer in self.wait_for(list(running)):
-                    index = running.pop(answer)
-                    yield index, self._end(jobs[index], answer)
-        finally:
-            with quiet(), contextlib.suppress(Exception):
-                for answer in running:
-                    self.ray.cancel(answer, force=True)
+    @property
+    def num_begun(self) -> int:  # type: ignore[override]
+        """Jobs that are submitted at a time."""
+        return self.num_workers * JOBS_PER_CPU
 
-    def wait_for(self, answers: list[Any]) -> list[Any]:
+    def _begin(self, job: Job, index: int) -> Any:
+        key, files = job.config.data_sha256, {} if job.is_trial else read_files(job.folder)
+        with quiet():
+            if key not in self._graphs:
+                self._graphs[key] = self.ray.put(job.graph)
+            # In a list, or Ray would get the graph for every job.
+            return self._task.remote(replace(job, graph=None, stream=None), files, [self._graphs[key]])
+
+    def wait(self, answers: list[Any]) -> Collection[Any]:
         """One of the answers, if one has come."""
         with self._reachable():
             return list(self.ray.wait(answers, num_returns=1, timeout=POLL)[0])
+
+    def _end(self, job: Job, answer: Any) -> JobEnd:
+        end = JobEnd()
+        try:
+            answered: tuple[JobEnd, dict[str, bytes]] = self.get(answer)
+            end, files = answered
+            if not job.is_trial and end.error is None:
+                write_files(job.folder, files)
+        except (HPNError, OSError) as error:
+            return replace(end, error=one_line(error))
+        return end
+
+    def _cancel(self, answers: list[Any]) -> None:
+        with quiet(), contextlib.suppress(Exception):
+            for answer in answers:
+                self.ray.cancel(answer, force=True)
 
     def get(self, answer: Any) -> Any:
         """The result of a task."""
@@ -178,14 +191,6 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
         with self._reachable():
             return int(self.ray.cluster_resources().get(resource, 0))
 
-    def _submit(self, job: Job) -> Any:
-        key, files = job.config.data_sha256, {} if job.is_trial else read_files(job.folder)
-        with quiet():
-            if key not in self._graphs:
-                self._graphs[key] = self.ray.put(job.graph)
-            # In a list, or Ray would get the graph for every job.
-            return self._task.remote(replace(job, graph=None, stream=None), files, [self._graphs[key]])
-
     @contextlib.contextmanager
     def _reachable(self) -> Iterator[None]:
         try:
@@ -193,18 +198,6 @@ class RayExecutor(contextlib.AbstractContextManager["RayExecutor"]):
                 yield
         except Exception as error:
             raise ConfigError(f"lost the Ray cluster {self.address} ({one_line(error)})") from error
-
-    def _end(self, job: Job, answer: Any) -> JobEnd:
-        """How a job ended; the files of one that succeeded are written."""
-        end = JobEnd()
-        try:
-            answered: tuple[JobEnd, dict[str, bytes]] = self.get(answer)
-            end, files = answered
-            if not job.is_trial and end.error is None:
-                write_files(job.folder, files)
-        except (HPNError, OSError) as error:
-            return replace(end, error=one_line(error))
-        return end
 
 
 def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
@@ -225,18 +218,15 @@ def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[J
 @lru_cache(maxsize=2)
 def _fetch(graph: Any) -> Graph:
     """A graph from Ray's object store, once for the jobs of a worker."""
-    found: Graph = _import_ray().get(graph)
+    import ray
+
+    found: Graph = ray.get(graph)
     return found
 
 
 def check_versions(here: Mapping[str, str]) -> None:
     """Refuse to compute where other versions are installed."""
-    there = installed_versions()
-    different = "; ".join(
-        f"{name} {there.get(name)} there, {here.get(name)} here"
-        for name in sorted({*there, *here})
-        if there.get(name) != here.get(name)
-    )
+    different = "; ".join(list_differences(installed_versions(), here, "here"))
     if different:
         raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
 
@@ -275,17 +265,6 @@ def check_address(address: str, wait: float = WAIT) -> None:
         if "AuthToken" in probe.stderr:
             why = "it requires a token; set RAY_AUTH_MODE=token, see Ray's documentation"
         raise ConfigError(f"cannot reach the Ray cluster {address} ({one_line(why)})")
-
-
-def _import_ray() -> Any:
-    """The package, imported without warnings."""
-    try:
-        with _environment(SETTINGS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ray
-    except ImportError as error:
-        raise ConfigError("--ray needs Ray: pip install 'hpn[ray]'") from error
-    return ray
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ class RayParts(PartRunner):
     def get(self, results: Sequence[Any]) -> Iterator[Any]:
         """The results, in the order of the items."""
         for result in results:
-            while not self._cluster.wait_for([result]):
+            while not self._cluster.wait([result]):
                 pass
             yield self._cluster.get(result)
 

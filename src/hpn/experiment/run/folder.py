@@ -111,20 +111,21 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
             f"{path} was made by a newer version of hpn (format {found['format']}, this one knows "
             f"{FORMAT}); upgrade hpn, or choose another --out"
         )
-    if differences := list(_differences(found, config)):
+    if differences := list(list_differences(found, config, "now")):
         raise RunFolderError(
             f"{path} holds a run of another configuration ({'; '.join(differences[:3])}); "
             "choose another --out, or use --fresh to replace it"
         )
 
 
-def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+def list_differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str) -> Iterator[str]:
+    """Where two configurations differ: what is found there, and what is here or now."""
     for key in sorted({*found, *wanted}):
         old, new = found.get(key), wanted.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            yield from _differences(old, new)
+            yield from list_differences(old, new, here)
         elif old != new:
-            yield "the data has changed" if key == "data_sha256" else f"{key}: {old} there, {new} now"
+            yield "the data has changed" if key == "data_sha256" else f"{key}: {old} there, {new} {here}"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
