@@ -11,7 +11,7 @@ import yaml
 from hpn.errors import ConfigError
 from hpn.experiment import recipes
 from hpn.experiment.compare.cells import choose_cells
-from hpn.experiment.published import PublishedResult, Spread, published_cell
+from hpn.experiment.published import Spread, published_cell
 from hpn.experiment.recipes import (
     Chosen,
     Ours,
@@ -25,7 +25,6 @@ from hpn.experiment.recipes import (
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.runner import run
 from hpn.learners import LEARNERS
-from hpn.learners.hpn import PaperHPN
 from hpn.params import resolve_params
 
 SMALL = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
@@ -86,12 +85,6 @@ def test_a_recipe_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert content["published"] == {"source": "a paper", "am": {"mean": 70.0, "std": 1.0}, "fm": None}
 
 
-def test_a_recipe_by_hand_needs_little_and_may_write_numbers_as_people_do(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("dataset: synthetic\nmethod: finetune\nbackbone: gcn\nscenario: task\nsettings: {lr: 1e-3}")
-    assert resolve(recipe=file).params["lr"] == 0.001
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -119,33 +112,21 @@ def test_a_bad_file_is_named_in_one_line(tmp_path: Path, text: str, message: str
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
-        read_recipe(tmp_path / "none.yaml")
-
-
 def test_packaged_recipes_are_found_by_cell_and_scenario(packaged: Path) -> None:
-    assert find_recipe("synthetic", "finetune", "gcn", "task") == small_recipe()
-    for other in (
-        ("synthetic", "finetune", "gcn", "class"),
-        ("synthetic", "finetune", "gat", "task"),
-        ("digits", "finetune", "gcn", "task"),
-        ("../packaged/synthetic", "finetune", "gcn", "task"),
-    ):
-        assert find_recipe(*other) is None
-    assert list(packaged_recipes()) == [small_recipe()]
-
-
-def test_a_file_of_the_package_holds_the_recipes_for_a_data_set(packaged: Path) -> None:
     in_class = small_recipe(scenario="class", settings={"lr": 0.5})
     append_recipe(packaged / "synthetic.yaml", small_recipe(backbone="gat"))
     append_recipe(packaged / "synthetic.yaml", in_class)
     names = ["synthetic/finetune-gcn", "synthetic/finetune-gat", "synthetic/finetune-gcn-class"]
     assert [recipe.name for recipe in packaged_recipes()] == names
     assert [read_recipe(name).name for name in names] == names
+    assert find_recipe("synthetic", "finetune", "gcn", "task") == small_recipe()
     assert find_recipe("synthetic", "finetune", "gcn", "class") == in_class
+    for other in (("synthetic", "finetune", "gin"), ("digits", "finetune", "gcn"), ("../synthetic", "finetune", "gcn")):
+        assert find_recipe(*other, "task") is None
     with pytest.raises(ConfigError, match=r"synthetic\.yaml holds 3 recipes; give a file with one"):
         read_recipe(packaged / "synthetic.yaml")
+    with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
+        read_recipe(packaged / "none.yaml")
 
 
 def test_settings_come_before_the_recipe_and_the_recipe_before_defaults(packaged: Path) -> None:
@@ -155,8 +136,6 @@ def test_settings_come_before_the_recipe_and_the_recipe_before_defaults(packaged
     assert chosen_params(settings={"lr": 0.5}) == (0.5, 3)
     assert chosen_params(settings={"lr": defaults[0]}) == (defaults[0], 3)
     assert chosen_params(scenario="class") == defaults
-    assert chosen_params(evaluate="grouped") == defaults
-    assert chosen_params(backbone="gat") == defaults
     assert chosen_params(settings={"backbone": "gat"}) == defaults
 
 
@@ -176,9 +155,7 @@ def test_the_source_of_settings_does_not_make_another_run(tmp_path: Path) -> Non
     [
         {},
         {"recipe": None},
-        {"settings": {"lr": 0.5}},
         {"settings": {"dropout": 0.1, "epochs": 100}},
-        {"scenario": "class"},
         {"backbone": "gin", "settings": {"epochs": 4}},
     ],
 )
@@ -214,70 +191,50 @@ def test_a_file_of_ones_own(packaged: Path, tmp_path: Path) -> None:
             resolve(recipe=file, **choices)
 
 
+def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Path) -> None:
+    settings = {"preset": "paper", "dim": 3, "epochs": 2, "warmup_epochs": 1}
+    append_recipe(packaged / "synthetic.yaml", small_recipe(method="hpn", backbone=None, settings=settings))
+    default, paper = partial(resolve, method="hpn"), {"preset": "paper"}
+    assert (default().params["preset"], default().recipe) == ("best", None)
+    chosen, named = default(settings=paper), default(recipe="synthetic/hpn-paper")
+    assert chosen == named
+    assert chosen.recipe == named.recipe == "synthetic/hpn-paper"
+    assert {name: chosen.params[name] for name in settings} == settings
+    assert default(settings={**paper, "dim": 5}).params["dim"] == 5
+    assert default(settings=paper, recipe=None).params["dim"] == 16
+    assert "--set preset=paper" in chosen.command([0])
+    assert "--set dim" not in chosen.command([0]), "the packaged recipe has it"
+
+
 def test_the_recipes_in_the_package_can_be_used() -> None:
     found = list(packaged_recipes())
     assert len({recipe.name for recipe in found}) == len(found) == 112
     for recipe in found:
-        assert recipe in packaged_recipes(recipe.dataset), "in the file of its data set"
         assert find_recipe(recipe.dataset, recipe.method, recipe.variant, recipe.scenario) == recipe
         assert read_recipe(recipe.name) == recipe
         params = resolve_params(LEARNERS[recipe.method], recipe.settings, owner=recipe.name)
         LEARNERS[recipe.method](**params).effective_params()  # refuses what does not apply
+        cell = published_cell(recipe.dataset, recipe.method, recipe.backbone) if recipe.scenario == "task" else None
+        assert (recipe.published and (recipe.published.am, recipe.published.fm)) == (cell and (cell.am, cell.fm))
         if recipe.method != "hpn":
             assert recipe.chosen is not None
             assert recipe.ours is not None
-
-
-def check_published(recipe: Recipe, cell: PublishedResult | None) -> None:
-    found = recipe.published
-    assert (found and (found.am, found.fm)) == (cell and (cell.am, cell.fm))
-
-
-@pytest.mark.parametrize("dataset", ["ogbn-arxiv", "ogbn-products", "arxiv-like", "products-like"])
-def test_large_graphs_come_with_the_papers_settings(dataset: str) -> None:
-    assert find_recipe(dataset, "hpn", "best", "task") is None
-    recipe = find_recipe(dataset, "hpn", "paper", "task")
-    assert recipe is not None
-    assert recipe.name == f"{dataset}/hpn-paper"
-    learner = LEARNERS["hpn"](**recipe.settings)
-    assert isinstance(learner, PaperHPN)
-    params = learner.effective_params()
-    assert (params["drawn"], params["epochs"], params["warmup_epochs"]) == ("1", 10, 0)
-    assert params["dim"] == (2 if "products" in dataset else 4)
-    check_published(recipe, published_cell(dataset, "hpn", None))
-
-
-def test_the_recipe_of_a_preset_is_used_where_the_preset_is_chosen(packaged: Path) -> None:
-    settings = {"preset": "paper", "dim": 3, "epochs": 2, "warmup_epochs": 1}
-    recipe = small_recipe(method="hpn", backbone=None, settings=settings)
-    append_recipe(packaged / "synthetic.yaml", recipe)
-    resolve_hpn = partial(resolve, method="hpn")
-    assert resolve_hpn().params["preset"] == "best"
-    assert resolve_hpn().recipe is None
-    chosen = resolve_hpn(settings={"preset": "paper"})
-    named = resolve_hpn(recipe="synthetic/hpn-paper")
-    assert (chosen.recipe, named.recipe) == ("synthetic/hpn-paper", "synthetic/hpn-paper")
-    assert chosen == named
-    assert {name: chosen.params[name] for name in settings} == settings
-    assert resolve_hpn(settings={"preset": "paper", "dim": 5}).params["dim"] == 5
-    assert resolve_hpn(recipe="synthetic/hpn-paper", settings={"dim": 5}).params["dim"] == 5
-    assert resolve_hpn(settings={"preset": "paper"}, recipe=None).params["dim"] == 16
-    assert "--set preset=paper" in chosen.command([0])
-    assert "--set dim" not in chosen.command([0]), "the packaged recipe has it"
+            space = LEARNERS[recipe.method].search_space
+            assert recipe.chosen.space == {name: choice.describe() for name, choice in space.items()}
+            assert set(recipe.settings) == set(space), "what is searched now"
+            assert recipe.ours.seeds == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("dataset", ["digits", "cora", "citeseer", "actor"])
 def test_every_method_and_backbone_but_hpn_comes_with_a_recipe(dataset: str) -> None:
     assert find_recipe(dataset, "hpn", None, "task") is None, "hpn is run with its defaults everywhere"
     for method, backbone in (cell for cell in choose_cells() if cell.method != "hpn"):
-        recipe = find_recipe(dataset, method, backbone, "task")
-        assert recipe is not None, (dataset, method, backbone)
-        assert (recipe.dataset, recipe.method, recipe.backbone) == (dataset, method, backbone)
-        assert recipe.chosen is not None
-        assert set(recipe.settings) == set(LEARNERS[method].search_space), "what is searched now"
-        assert recipe.chosen.space == {
-            name: choice.describe() for name, choice in LEARNERS[method].search_space.items()
-        }
-        assert recipe.ours is not None
-        assert recipe.ours.seeds == [0, 1, 2, 3, 4]
-        check_published(recipe, published_cell(dataset, method, backbone))
+        assert find_recipe(dataset, method, backbone, "task") is not None, (method, backbone)
+
+
+@pytest.mark.parametrize(("dataset", "dim"), [("ogbn-arxiv", 4), ("ogbn-products", 2)])
+def test_large_graphs_come_with_the_papers_settings(dataset: str, dim: int) -> None:
+    for name in (dataset, dataset.removeprefix("ogbn-") + "-like"):
+        assert find_recipe(name, "hpn", "best", "task") is None
+        params = LEARNERS["hpn"](**read_recipe(f"{name}/hpn-paper").settings).effective_params()
+        assert [params[key] for key in ("drawn", "epochs", "warmup_epochs", "dim")] == ["1", 10, 0, dim]
