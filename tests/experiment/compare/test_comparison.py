@@ -1,24 +1,16 @@
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-import hpn
 from hpn.errors import ConfigError, RunFolderError
-from hpn.experiment.compare import cells as comparison_cells
 from hpn.experiment.compare import table as comparison_module
-from hpn.experiment.compare.cells import MethodCell, choose_cells, resolve_cells
+from hpn.experiment.compare.cells import ORDER, MethodCell, choose_cells, resolve_cells
 from hpn.experiment.compare.result import Comparison, load_comparison
 from hpn.experiment.compare.table import compare
-from hpn.experiment.published import Spread, published_cell
+from hpn.experiment.published import published_cell
 from hpn.experiment.run.config import resolve_config
 from hpn.experiment.run.folder import open_run_folder
 from hpn.experiment.run.result import load_result
@@ -26,7 +18,6 @@ from hpn.experiment.run.runner import Job, run
 from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import LEARNERS
 from hpn.metrics import METRICS
-from hpn.params import declared_params
 
 DATA = {"data.num_nodes": 120, "data.num_links": 400, "data.num_classes": 4}
 SETTINGS = {**DATA, "finetune.epochs": 3}
@@ -59,9 +50,8 @@ def test_the_table(tmp_path: Path) -> None:
     comparison = quick(tmp_path, seeds=2)
     assert load_comparison(Path(comparison.out)) == comparison
     assert Path(comparison.out).parent == tmp_path
-    written = json.loads((Path(comparison.out) / "comparison.json").read_text())
-    assert written == json.loads(json.dumps(comparison.to_json()))
-    assert {"am", "fm", "ars", *METRICS} <= set(written["rows"][0])
+    written = comparison.to_json()
+    assert set(METRICS) < set(written["rows"][0])
     assert (comparison.seeds, comparison.stream, written["schema"]) == ([0, 1], "tasks", 1)
     assert [row.name for row in comparison.rows] == ["finetune-gcn", "ncm"]
     for row in comparison.rows:
@@ -93,19 +83,17 @@ def test_joint_training_is_the_reference_for_intransigence(tmp_path: Path) -> No
 
 
 def test_a_finished_seed_is_not_run_again(tmp_path: Path, ran: list[str]) -> None:
-    first = quick(tmp_path, seeds=2)
-    assert sorted(ran) == ["finetune gcn seed 0", "finetune gcn seed 1", "ncm seed 0", "ncm seed 1"]
-    ran.clear()
-    assert quick(tmp_path, seeds=2) == first
-    assert ran == []
-    assert scores(quick(tmp_path, seeds=2, methods=f"{METHODS},probe"))[:1] == scores(first)[:1]
-    assert ran == ["probe seed 0", "probe seed 1"]
-    ran.clear()
-    quick(tmp_path, seeds=3)
-    assert sorted(ran) == ["finetune gcn seed 2", "ncm seed 2"]
-    ran.clear()
-    quick(tmp_path, methods="ncm", settings=DATA, fresh=True)
-    assert ran == ["ncm seed 0"]
+    ncm = {"methods": "ncm", "settings": DATA}
+    for changes, new in (
+        ({"seeds": 2}, ["finetune gcn seed 0", "finetune gcn seed 1", "ncm seed 0", "ncm seed 1"]),
+        ({"seeds": 2}, []),
+        ({"seeds": 2, "methods": f"{METHODS},probe"}, ["probe seed 0", "probe seed 1"]),
+        ({"seeds": 3}, ["finetune gcn seed 2", "ncm seed 2"]),
+        ({**ncm, "fresh": True}, ["ncm seed 0"]),
+    ):
+        quick(tmp_path, **changes)
+        assert sorted(ran) == new
+        ran.clear()
 
 
 def test_runs_and_comparisons_share_their_folders(
@@ -119,10 +107,8 @@ def test_runs_and_comparisons_share_their_folders(
     assert ran == ["ncm seed 0", "ncm seed 1"]
     assert (row.run, row.metrics) == (alone.out, alone.metrics)
     assert (Path(alone.out) / "result.json").read_bytes() == before, "nothing new, nothing written"
-    learned = Path("runs").glob("*-ncm-*/seed-*/log.jsonl")
-    times = {path: path.stat().st_mtime_ns for path in learned}
-    again = run("synthetic", method="ncm", settings=DATA, seeds=2)
-    assert again.metrics == quick(Path("runs"), seeds=2).rows[1].metrics
+    times = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*-ncm-*/seed-*/log.jsonl")}
+    run("synthetic", method="ncm", settings=DATA, seeds=2)
     assert {path: path.stat().st_mtime_ns for path in times} == times, "and nothing learned again"
 
 
@@ -136,35 +122,25 @@ def test_every_cell_is_the_run_that_resolve_config_gives(
     monkeypatch.setattr("hpn.experiment.recipes.FOLDER", tmp_path)
     cells = choose_cells("all", "gin")
     settings = {"data.neighbors": 5, "joint.epochs": "7", "finetune.epochs": 2}
-    configs, graph = resolve_cells("digits", cells, settings=settings, use_recipes=use_recipes, edges="seen")
+    configs, _ = resolve_cells("digits", cells, settings=settings, use_recipes=use_recipes, edges="seen")
     changed = {"joint": {"epochs": 7}, "finetune": {"epochs": 2}}
     for cell, config in zip(cells, configs, strict=True):
-        expected, same = resolve_config(
-            "digits",
-            method=cell.method,
-            backbone=cell.backbone,
-            settings={"data.neighbors": 5, **changed.get(cell.method, {})},
-            edges="seen",
-            recipe="auto" if use_recipes else None,
-        )
+        own = {"data.neighbors": 5, **changed.get(cell.method, {})}
+        choices = {"edges": "seen", "settings": own, "recipe": "auto" if use_recipes else None}
+        expected, _ = resolve_config("digits", method=cell.method, backbone=cell.backbone, **choices)
         assert (config, config.recipe) == (expected, expected.recipe)
         assert config.default_folder() == expected.default_folder()
-        assert graph.fingerprint() == same.fingerprint()
     tuned = {str(cell): config.recipe for cell, config in zip(cells, configs, strict=True) if config.recipe}
     assert tuned == ({"finetune:gin": "digits/finetune-gin"} if use_recipes else {})
 
 
 def test_rows_are_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    packaged = dict(LEARNERS)
     monkeypatch.setitem(LEARNERS, "zeta", LEARNERS["ncm"])
     monkeypatch.setitem(LEARNERS, "alpha", LEARNERS["finetune"])
     names = [str(cell) for cell in choose_cells("all")]
     assert names[:3] == ["finetune:gcn", "finetune:gat", "finetune:gin"]
     assert names[-4:] == ["alpha:gcn", "alpha:gat", "alpha:gin", "zeta"]
-    order = list(dict.fromkeys(name.partition(":")[0] for name in names[:-4]))
-    assert order == [name for name in comparison_cells.ORDER if name in packaged]
-    backbones = sum("backbone" in declared_params(learner) for learner in LEARNERS.values())
-    assert len(names) == len(LEARNERS) + 2 * backbones
+    assert list(dict.fromkeys(name.partition(":")[0] for name in names[:-4])) == list(ORDER)
     assert choose_cells(["ncm,joint:gat", "joint"], "gin") == [
         MethodCell("joint", "gat"),
         MethodCell("joint", "gin"),
@@ -178,20 +154,19 @@ def test_rows_are_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"methods": "ncm,nmc"}, "unknown method 'nmc'; did you mean 'ncm'"),
         ({"methods": "ncm:gcn"}, "ncm has no backbone"),
         ({"methods": "finetune:gct"}, "unknown backbone 'gct'"),
-        ({"methods": "finetune:"}, "unknown backbone ''"),
         ({"methods": "finetune", "backbones": ""}, "finetune needs a backbone"),
         ({"backbones": "gcn,sage"}, "unknown backbone 'sage'"),
+        ({"methods": "my_mean"}, "unknown method 'my_mean'"),
+        ({"stream": "tme"}, "unknown stream 'tme'; did you mean 'time'"),
         ({"methods": " , "}, "no method given"),
         ({"settings": {"epochs": 3}}, "write METHOD.epochs"),
         ({"settings": {"joint.epochs": 3}}, "not compared; compared: finetune, ncm"),
         ({"settings": {"finetune.epoch": 3}}, "did you mean 'epochs'"),
-        ({"settings": {"finetune.epochs": 0}}, "greater than or equal to 1"),
         ({"settings": {"finetune.backbone": "gat"}}, "write finetune:gat among the methods"),
         ({"settings": {"data.nodes": 3}}, "data set synthetic has no 'nodes'"),
         ({"seeds": 0}, "seeds must be"),
         ({"workers": 0}, "workers must be at least 1"),
         ({"tasks": "0,0"}, "lists class 0 twice"),
-        ({"edges": "all"}, "unknown edges"),
     ],
 )
 def test_a_wrong_argument_stops_it_before_anything_runs(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -253,45 +228,16 @@ def test_interrupted_it_resumes(tmp_path: Path, ran: list[str]) -> None:
     assert len(ran) == 4
 
 
-@pytest.mark.slow
-def test_killed_with_two_workers_it_leaves_none_and_resumes_to_what_one_worker_gives(tmp_path: Path) -> None:
-    settings = {**DATA, "hpn.preset": "paper", "hpn.epochs": 40}
-    options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    words = [sys.executable, "-m", "hpn", "compare", "synthetic", "--methods", "hpn,ncm", "--seeds", "2"]
-    words += ["--workers", "2", "--runs", str(tmp_path / "two"), *options]
-    killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list((tmp_path / "two").glob("*/seed-*/checkpoint.json")):
-        assert killed.poll() is None
-        time.sleep(0.02)
-    children = psutil.Process(killed.pid).children(recursive=True)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert len(children) >= 2
-    assert psutil.wait_procs(children, timeout=60)[1] == []
-    choices = {"methods": "hpn,ncm", "settings": settings, "seeds": 2}
-    resumed = quick(tmp_path / "two", workers=2, **choices)
-    assert scores(resumed) == scores(quick(tmp_path / "one", **choices))
-
-
 def test_the_papers_numbers_are_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = published_cell("cora", "finetune", "gcn")
-    assert cell is not None
+    cell, plan = published_cell("cora", "finetune", "gcn"), comparison_module.plan_tasks
     monkeypatch.setattr(
         comparison_module, "published_cell", lambda _, method, __: cell if method == "finetune" else None
     )
-    order = (3, 2, 1, 0)
-    plan = comparison_module.plan_tasks
-
-    def own_order(graph: hpn.Graph, tasks: str) -> Any:
-        assert tasks == "paper"
-        return plan(graph, (order[:2], order[2:]))
-
-    monkeypatch.setattr(comparison_module, "plan_tasks", own_order)
+    monkeypatch.setattr(comparison_module, "plan_tasks", lambda graph, _: plan(graph, ((3, 2), (1, 0))))
     beside = quick(tmp_path, tasks="3,2;1,0")
     assert beside.note is None
     ours, other = beside.rows
     assert ours.published == cell
-    assert ours.published.am == Spread(63.5, 1.9)
     assert ours.difference == ours.metrics["am"].mean - 63.5
     assert (other.published, other.difference) == (None, None)
     for protocol, why in (
@@ -332,8 +278,6 @@ def test_a_stream_by_time_leaves_out_methods_that_need_tasks(tmp_path: Path, mon
     assert MethodCell("ridge", None) in choose_cells("all", stream="time")
     with pytest.raises(ConfigError, match="ncm needs tasks, which --stream time does not have"):
         quick(tmp_path / "runs", methods="ncm", settings=DATA, stream="time")
-    with pytest.raises(ConfigError, match="unknown stream 'tme'; did you mean 'time'"):
-        quick(tmp_path / "runs", stream="tme")
     assert not (tmp_path / "runs").exists()
 
 
@@ -344,5 +288,3 @@ def test_a_learner_of_ones_own_is_compared(tmp_path: Path, monkeypatch: pytest.M
     assert [row.method for row in table.rows] == ["ncm", "my_means:Mine"]
     assert table.rows[0].metrics == table.rows[1].metrics
     assert quick(tmp_path / "runs", methods="my_means:Mine", settings=None).out == table.out
-    with pytest.raises(ConfigError, match="unknown method 'my_mean'"):
-        quick(tmp_path / "runs", methods="my_mean", settings=None)
