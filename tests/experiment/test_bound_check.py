@@ -35,11 +35,6 @@ def folder(runs: Path, tmp_path: Path) -> Path:
     return shutil.copytree(runs / "paper", tmp_path / "paper")
 
 
-@pytest.fixture
-def solved(runs: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(runs / "solved", tmp_path / "solved")
-
-
 @contextlib.contextmanager
 def changing(folder: Path) -> Iterator[dict[str, Any]]:
     """The kept state of the network, which is written again."""
@@ -49,8 +44,8 @@ def changing(folder: Path) -> Iterator[dict[str, Any]]:
     save_checkpoint(folder / "seed-0", saved)
 
 
-def test_runs_that_satisfy_their_bounds(folder: Path, solved: Path) -> None:
-    checked, other = check_run(folder), check_run(solved)
+def test_runs_that_satisfy_their_bounds(runs: Path) -> None:
+    checked, other = check_run(runs / "paper"), check_run(runs / "solved")
     for one in (checked, other):
         assert one.holds
         assert one.violations == []
@@ -92,7 +87,8 @@ def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
     assert any("two atomic prototypes are closer" in line for line in check_run(folder).violations)
 
 
-def test_a_changed_extractor_breaks_the_certificate(folder: Path, solved: Path) -> None:
+def test_a_changed_extractor_breaks_the_certificate(runs: Path, folder: Path, tmp_path: Path) -> None:
+    solved = shutil.copytree(runs / "solved", tmp_path / "solved")
     with changing(folder) as state:
         state["node_extractors.0"] = state["node_extractors.0"] + 1
     with changing(solved) as state:
