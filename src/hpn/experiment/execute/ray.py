@@ -1,7 +1,7 @@
 """Jobs on the machines of a Ray cluster, which need not share a file system.
 
-A graph is sent to the cluster once, through Ray's object store. The files of an unfinished seed are sent with
-its job; the files of the finished one are returned, and written here.
+A graph is sent to the cluster once, through Ray's object store. A job runs in a temporary folder; the files of a
+finished seed are returned, and written here.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ class RayExecutor(JobExecutor):
         return self.num_workers * JOBS_PER_CPU
 
     def _begin(self, job: Job, index: int) -> Any:
-        key, files = job.config.data_sha256, {} if job.is_trial else read_files(job.folder)
+        key = job.config.data_sha256
         with quiet():
             if key not in self._graphs:
                 self._graphs[key] = self.ray.put(job.graph)
             # In a list, or Ray would get the graph for every job.
-            return self._task.remote(replace(job, graph=None, stream=None), files, [self._graphs[key]])
+            return self._task.remote(replace(job, graph=None, stream=None), [self._graphs[key]])
 
     def wait(self, answers: list[Any]) -> Collection[Any]:
         """One of the answers, if one has come."""
@@ -134,12 +134,11 @@ class RayExecutor(JobExecutor):
     def _end(self, job: Job, answer: Any) -> JobEnd:
         end = JobEnd()
         try:
-            answered: tuple[JobEnd, dict[str, bytes]] = self.get(answer)
-            end, files = answered
-            if not job.is_trial and end.error is None:
+            end, files = self.get(answer)
+            if files:
                 write_files(job.folder, files)
         except (HPNError, OSError) as error:
-            return replace(end, error=one_line(error))
+            end = replace(end, error=one_line(error))
         return end
 
     def _cancel(self, answers: list[Any]) -> None:
@@ -200,19 +199,14 @@ class RayExecutor(JobExecutor):
             raise ConfigError(f"lost the Ray cluster {self.address} ({one_line(error)})") from error
 
 
-def run_there(job: Job, files: Mapping[str, bytes], graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
-    """Run a job whose folder is on another machine, in a temporary folder."""
+def run_there(job: Job, graph: list[Any]) -> tuple[JobEnd, dict[str, bytes]]:
+    """Run a job whose folder is on another machine, in a temporary folder; its end, and the files of a seed."""
     check_versions(job.config.versions)
-    data = _fetch(graph[0])
-    if job.is_trial:
-        return run_job(job, data), {}
     with TemporaryDirectory(prefix="hpn-") as place:
         folder = Path(place) / job.folder.name
-        write_files(folder, files)
-        end = run_job(replace(job, folder=folder), data)
-        if end.error is not None:
-            return replace(end, error=end.error.replace(str(folder), str(job.folder))), {}
-        return end, read_files(folder)
+        end = run_job(replace(job, folder=folder), _fetch(graph[0]))
+        end = replace(end, error=end.error and end.error.replace(str(folder), str(job.folder)))
+        return end, {path.name: path.read_bytes() for path in folder.glob("*") if not end.error and path.is_file()}
 
 
 @lru_cache(maxsize=2)
@@ -231,20 +225,11 @@ def check_versions(here: Mapping[str, str]) -> None:
         raise ConfigError(f"{socket.gethostname()} has other versions: {different}")
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
-    """The files of a seed's folder by name, half-written ones aside; none if there is no folder."""
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {path.name: path.read_bytes() for path in found if path.is_file() and path.suffix != ".part"}
-
-
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Make a seed's folder hold these files, the result last: interrupted anywhere, the seed can be resumed."""
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     for name in sorted(files, key=lambda name: (name == RESULT, name == CHECKPOINT)):
-        if name == RESULT:
-            for path in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
-                if path.name not in files:
-                    path.unlink()
         write_atomic(folder / name, files[name])
 
 
