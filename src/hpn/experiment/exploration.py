@@ -10,11 +10,12 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from scipy.sparse import csr_matrix
 
 from hpn.datasets import Graph
 from hpn.errors import ConfigError
@@ -118,10 +119,8 @@ class Exploration(Part):
     @model_validator(mode="after")
     def _check(self) -> Exploration:
         n = len(self.x)
-        single = ("group", "y", "label", "answer", "runner_up", "step", "degree")
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(single, (n,))
-        shapes |= dict.fromkeys(("probability", "node", "class_level"), (2, n))
-        shapes |= {"atomic": (len(self.banks), 2, n), "evidence": (len(self.slots), 2, n), "indptr": (n + 1,)}
+        shapes = _shapes(n, len(self.banks), len(self.slots)) | {"indptr": (n + 1,)}
+        shapes |= dict.fromkeys(("group", "y", "label", "answer", "runner_up", "step", "degree"), (n,))
         for key, shape in shapes.items():
             if getattr(self, key).shape != shape:
                 raise ValueError(f"{key} must have the shape {shape}, got {getattr(self, key).shape}")
@@ -133,6 +132,12 @@ class Exploration(Part):
     def node_names(self) -> list[str]:
         """Names of the nodes."""
         return list(json.loads(self.names.tobytes()))
+
+
+def _shapes(n: int, num_banks: int, num_slots: int) -> dict[str, tuple[int, ...]]:
+    """What is known of the prediction and the runner-up of each node."""
+    of_both = dict.fromkeys(("probability", "node", "class_level"), (2, n))
+    return {**of_both, "atomic": (num_banks, 2, n), "evidence": (num_slots, 2, n)}
 
 
 class BreakdownGroup(NamedTuple):
@@ -178,7 +183,11 @@ def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: 
         place = {node: row for row, node in enumerate(own.node.tolist())}
         rows = np.flatnonzero([number in place for number in numbers.tolist()])
         nodes = query.nodes.numpy()[[place[number] for number in numbers[rows].tolist()]]
-        breakdown = break_down(network, query.graph, nodes, _always(query.classes), query.task)
+
+        def among(_: list[int], classes: Sequence[int] = query.classes) -> Sequence[int]:
+            return classes
+
+        breakdown = break_down(network, query.graph, nodes, among, query.task)
         groups.append(BreakdownGroup(rows, breakdown))
     recorded: dict[int, int] = {}
     if evaluate == "oracle":
@@ -193,10 +202,6 @@ def explore_run(network: SolvedNetwork, stream: Stream, graph: Graph, evaluate: 
     return make_exploration(
         graph.name, network, shown, groups, names_of, step_names, is_task_given=evaluate == "oracle", recorded=recorded
     )
-
-
-def _always(classes: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
-    return lambda _: classes
 
 
 def make_exploration(
@@ -217,23 +222,18 @@ def make_exploration(
     is_split = all(group.breakdown.slots == SLOTS for group in groups)
     plane = network.planes["atomic"]
     small = np.int8 if plane.size < 256 else np.int16
+    types = {"probability": np.uint8, "evidence": np.int16}
+    shapes = _shapes(n, len(banks), len(SLOTS) if is_split else 0)
+    found: dict[str, Any] = {name: np.zeros(shape, types.get(name, small)) for name, shape in shapes.items()}
+    group, pair = np.zeros(n, np.uint16), np.full((2, n), -1, np.int16)
     weights = np.zeros((len(groups), len(banks)))
-    found: dict[str, Any] = {
-        "group": np.zeros(n, np.uint16),
-        "pair": np.full((2, n), -1, np.int16),
-        "probability": np.zeros((2, n), np.uint8),
-        "atomic": np.zeros((len(banks), 2, n), small),
-        "node": np.zeros((2, n), small),
-        "class_level": np.zeros((2, n), small),
-        "evidence": np.zeros((len(SLOTS) if is_split else 0, 2, n), np.int16),
-    }
     columns = {code: at for at, code in enumerate(class_names)}
     for number, (rows, breakdown) in enumerate(groups):
         codes = np.array([columns[code] for code in breakdown.evidence.classes])
         width, at = breakdown.pair.shape[1], [banks.index(bank) for bank in breakdown.evidence.banks]
         weights[number, at] = breakdown.shares
-        found["group"][rows] = number
-        found["pair"][:width, rows] = codes[breakdown.pair].T
+        group[rows] = number
+        pair[:width, rows] = codes[breakdown.pair].T
         found["probability"][:width, rows] = np.rint(100 * breakdown.probability).T
         found["node"][:width, rows] = breakdown.node.T
         found["class_level"][:width, rows] = breakdown.class_level.T
@@ -242,8 +242,7 @@ def make_exploration(
         for slot, part in enumerate(breakdown.by_slot if is_split else ()):
             both = np.take_along_axis(part, breakdown.pair, axis=1)
             found["evidence"][slot][:width, rows] = np.rint(100 * both).clip(-32768, 32767).T
-    answer, runner_up = pair = found.pop("pair")
-    is_used = (weights[found["group"]].T > 0)[:, None] & (pair >= 0)
+    is_used = (weights[group].T > 0)[:, None] & (pair >= 0)
     prototypes = _serve(found["atomic"], is_used, pair, shown.steps, recorded or {})
     x, y = _draw(network, shown, groups, drawing)
     indptr, indices = _neighbors(shown.view, shown.nodes)
@@ -266,11 +265,12 @@ def make_exploration(
         founding=founding,
         most_neighbors=MOST_NEIGHBORS,
         names=np.frombuffer(json.dumps([str(node) for node in shown.names]).encode(), np.uint8),
+        group=group,
         x=x,
         y=y,
         label=np.array([columns.get(code, -1) for code in shown.labels.tolist()], np.int16),
-        answer=answer,
-        runner_up=runner_up,
+        answer=pair[0],
+        runner_up=pair[1],
         step=shown.steps.astype(np.int16),
         degree=shown.view.indptr.diff().numpy()[shown.nodes].astype(np.uint32),
         indptr=indptr,
@@ -323,14 +323,9 @@ def project(x: np.ndarray) -> np.ndarray:
 
 def _neighbors(view: GraphView, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first few neighbours of each node that are shown as well: pointers and indices."""
-    place = np.full(view.num_nodes, -1)
-    place[nodes] = np.arange(len(nodes))
-    starts, counts = view.indptr.numpy()[nodes], view.indptr.diff().numpy()[nodes]
-    source = np.repeat(np.arange(len(nodes)), counts)
-    entries = np.arange(len(source)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-    target = place[view.indices[:].numpy()[entries]]
-    source, target = source[target >= 0], target[target >= 0]
-    rank = np.arange(len(source)) - np.searchsorted(source, source)
-    source, target = source[rank < MOST_NEIGHBORS], target[rank < MOST_NEIGHBORS]
-    indptr = np.searchsorted(source, np.arange(len(nodes) + 1)).astype(np.uint32)
-    return indptr, target.astype(np.uint16)
+    entries = (np.ones(len(view.indices), bool), view.indices[:].numpy(), view.indptr.numpy())
+    adjacency = csr_matrix(entries, shape=(view.num_nodes, view.num_nodes))[nodes][:, nodes]
+    counts = np.diff(adjacency.indptr)
+    rank = np.arange(adjacency.nnz) - np.repeat(adjacency.indptr[:-1], counts)
+    indptr = np.append(0, np.minimum(counts, MOST_NEIGHBORS).cumsum())
+    return indptr.astype(np.uint32), adjacency.indices[rank < MOST_NEIGHBORS].astype(np.uint16)
