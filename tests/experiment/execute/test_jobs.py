@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -28,20 +28,13 @@ def job(tmp_path: Path) -> Job:
 def test_a_process_loads_the_graph_once_and_refuses_one_that_has_changed(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loads: list[str] = []
-
-    def counting(dataset: str, data_root: Path | None) -> Any:
-        loads.append(dataset)
-        return find(dataset, data_root)
-
-    find = jobs.find_loader
-    monkeypatch.setattr(jobs, "find_loader", counting)
+    load = mock.Mock(wraps=jobs.find_loader)
+    monkeypatch.setattr(jobs, "find_loader", load)
     jobs._load.cache_clear()
     assert run_job(replace(job, is_trial=True), job.graph).error is None
-    assert loads == [], "this process has it"
-    for seed in range(2):
-        assert run_job(replace(job, is_trial=True, seed=seed)).error is None
-    assert loads == ["synthetic"]
+    assert load.call_count == 0, "this process has it"
+    assert [run_job(replace(job, is_trial=True, seed=seed)).error for seed in range(2)] == [None, None]
+    assert load.call_count == 1
     other = replace(job, config=replace(job.config, data_sha256="other"))
     assert run_job(other).error == "synthetic has changed since the command began; start it again"
 
@@ -72,10 +65,7 @@ def test_a_trial_gives_a_value_and_a_run_its_files(job: Job, monkeypatch: pytest
 def test_failures_are_one_line(
     job: Job, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str, is_numerical: bool
 ) -> None:
-    def fail(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(NCM, "_learn", fail)
+    monkeypatch.setattr(NCM, "_learn", mock.Mock(side_effect=error))
     end = run_job(job, job.graph)
     assert (end.error, end.is_numerical) == (line, is_numerical)
 
@@ -112,31 +102,27 @@ def test_progress_of_many_jobs(job: Job) -> None:
     watcher, ended, seen = Watcher(), {}, []
     watcher.jobs_moved = seen.append  # type: ignore[method-assign]
     trials = TrialsProgress(3, 9)
-    batch = Batch(Scripted([1, 0, 2, 3], [0]), watcher, total=8, trials=lambda: trials)
-    batch.done = 2
-    batch.run([replace(job, seed=seed) for seed in range(4)], lambda job, end: ended.update({job.seed: end}))
-    assert [progress.done for progress in seen] == [2, 3, 4, 5, 6]
-    assert {progress.total for progress in seen} == {8}
-    assert seen[0].running == ("ncm seed 0", "ncm seed 1")
-    assert seen[1].running == ("ncm seed 0", "ncm seed 2")
+    batch = Batch(Scripted([1, 0, 2, 3], [0]), watcher, total=8, done=2, trials=lambda: trials)
+    batch.run([replace(job, seed=seed) for seed in range(4)], lambda job, end: ended.update({job.seed: end.error}))
+    assert [(progress.done, progress.total, progress.trials) for progress in seen] == [
+        (done, 8, trials) for done in (2, 3, 4, 5, 6)
+    ]
+    assert [progress.running for progress in seen[:2]] == [("ncm seed 0", "ncm seed 1"), ("ncm seed 0", "ncm seed 2")]
     assert [progress.error for progress in seen] == [None, None, "no memory", None, None]
     assert [progress.last for progress in seen][:3] == [None, "ncm seed 1", "ncm seed 0"]
-    assert seen[0].remaining is None
-    assert seen[1].remaining == 10, "five jobs of 4 seconds with two workers"
-    assert {progress.trials for progress in seen} == {trials}
-    assert {seed for seed, end in ended.items() if end.error} == {0}
+    assert [progress.remaining for progress in seen[:2]] == [None, 10], "five jobs of 4 seconds with two workers"
+    assert ended == {0: "no memory", 1: None, 2: None, 3: None}
 
 
 def test_long_jobs_come_first() -> None:
     found = []
-    for method, backbone, settings in (
-        ("finetune", "gcn", {"epochs": 2}),
-        ("hpn", None, {"preset": "paper", "epochs": 1, "batch_size": 4000}),
-        ("finetune", "gat", {"epochs": 2}),
-        ("joint", "gat", {"epochs": 2}),
+    for method, settings in (
+        ("finetune", {"backbone": "gcn", "epochs": 2}),
+        ("hpn", {"preset": "paper", "epochs": 1, "batch_size": 4000}),
+        ("finetune", {"backbone": "gat", "epochs": 2}),
+        ("joint", {"backbone": "gat", "epochs": 2}),
     ):
-        choices = {"method": method, "backbone": backbone, "settings": {**DATA, **settings}, "recipe": None}
-        config, graph = resolve_config("synthetic", **choices)
+        config, graph = resolve_config("synthetic", method=method, settings={**DATA, **settings}, recipe=None)
         found.append(Job(config, 0, graph=graph))
     executor = Scripted([])
     Batch(executor, Watcher(), total=4).run(found, lambda *_: None)
@@ -144,12 +130,9 @@ def test_long_jobs_come_first() -> None:
 
 
 def test_an_error_of_the_watcher_ends_the_jobs_under_way(job: Job) -> None:
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     executor = Scripted([0, 1])
     with pytest.raises(KeyboardInterrupt):
-        Batch(executor, Watcher(), total=2).run([job, replace(job, seed=1)], stop)
+        Batch(executor, Watcher(), total=2).run([job, replace(job, seed=1)], mock.Mock(side_effect=KeyboardInterrupt))
     assert executor.is_closed
 
 
@@ -157,8 +140,7 @@ def test_where_jobs_run_and_on_what() -> None:
     with pytest.raises(ConfigError, match="workers must be at least 1, got 0"):
         open_executor(0, None, "cpu")
     assert open_executor(3, None, "cpu").num_workers == 3
-    assert choose_job_device("cuda", ray="auto") == "cuda"
-    assert choose_job_device("auto", ray="auto") == "cpu"
+    assert [choose_job_device(word, ray="auto") for word in ("cuda", "auto")] == ["cuda", "cpu"]
     for word in ("cuda:1", "mps", "gpu"):
         message = f"^device '{word}' is not available on a Ray cluster; choose cpu, cuda or auto$"
         with pytest.raises(ConfigError, match=message):

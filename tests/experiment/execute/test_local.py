@@ -23,6 +23,7 @@ import signal, sys
 sys.path.insert(0, sys.argv[1])
 from eval_jobs import make_jobs
 from hpn.experiment.execute.local import LocalExecutor
+from hpn.experiment.execute.ray import RayExecutor
 
 class Interrupted(BaseException): ...
 
@@ -32,7 +33,7 @@ def interrupt(*_):
 signal.signal(signal.SIGINT, interrupt)
 code = "(Path(%r, str(os.getpid())).touch(), time.sleep(600))" % sys.argv[2]
 try:
-    with LocalExecutor(2) as executor:
+    with eval(sys.argv[3]) as executor:
         print("go", flush=True)
         print(list(executor.run(make_jobs(code, code, code))))
 except Interrupted:
@@ -97,11 +98,20 @@ def test_one_worker_is_this_process_with_one_thread(jobs: Any) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
-    ("kind", "is_begun"),
-    [(signal.SIGINT, False), pytest.param(signal.SIGKILL, False, marks=pytest.mark.slow), (signal.SIGKILL, True)],
+    ("kind", "is_begun", "executor"),
+    [
+        (signal.SIGINT, False, "LocalExecutor(2)"),
+        pytest.param(signal.SIGKILL, False, "LocalExecutor(2)", marks=pytest.mark.slow),
+        (signal.SIGKILL, True, "LocalExecutor(2)"),
+        pytest.param(signal.SIGINT, True, "RayExecutor('local', num_cpus=2)", marks=pytest.mark.slow),
+    ],
 )
-def test_the_end_of_the_parent_is_the_end_of_the_workers(tmp_path: Path, kind: signal.Signals, is_begun: bool) -> None:
-    words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)]
+def test_the_end_of_the_parent_is_the_end_of_the_workers(
+    tmp_path: Path, kind: signal.Signals, is_begun: bool, executor: str
+) -> None:
+    if "Ray" in executor:
+        pytest.importorskip("ray", reason="Ray is not installed")
+    words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path), executor]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     parent: Any = subprocess.Popen(words, start_new_session=True, **pipes)
     assert parent.stdout.readline() == "go\n"

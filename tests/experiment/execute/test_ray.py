@@ -6,9 +6,7 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -215,17 +213,14 @@ def test_other_failures_of_one_job(fake: Any, job: Job, tmp_path: Path) -> None:
             there.get(object())
 
 
-def test_closing_cancels_running_jobs(fake: Any, job: Job) -> None:
+def test_closing_cancels_running_jobs_and_a_cluster_that_is_lost_is_one_line(fake: Any, job: Job) -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise ConnectionError("client is\ndisconnected")
+
     fake.cpus = 2
     with RayExecutor("local") as there, contextlib.closing(there.run(seeds_of(job, 20))) as ends:
         next(ends)
     assert (len(fake.begun), fake.cancelled, fake.connected) == (9, 8, False)
-
-
-def test_a_cluster_that_is_lost_is_one_line(fake: Any, job: Job) -> None:
-    def gone(*_: Any, **__: Any) -> Any:
-        raise ConnectionError("client is\ndisconnected")
-
     fake.wait = gone
     message = r"^lost the Ray cluster local \(ConnectionError: client is disconnected\)$"
     with RayExecutor("local") as there, pytest.raises(ConfigError, match=message):
@@ -269,61 +264,17 @@ def test_a_signal_during_a_call_of_ray_is_raised_after_it(kind: signal.Signals) 
 def test_a_cluster_gives_the_results_of_this_machine_and_ends(job: Job, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     choices = {"method": "finetune", "backbone": "gcn", "settings": {**SETTINGS, "epochs": 5}, "recipe": None}
-    config, graph = resolve_config("synthetic", **choices)
-    (tmp_path / "finetune").mkdir()
-    finetune = Job(config, 0, tmp_path / "finetune" / "seed-0", graph=graph)
-    other = replace(finetune, config=broken_config(config), folder=tmp_path / "finetune" / "seed-7")
-    jobs = [job, other, *seeds_of(finetune, 2)]
-    ends: dict[int, JobEnd] = {}
-    processes: set[Any] = set()
-    others = set(psutil.Process().children(recursive=True))
+    config, _ = resolve_config("synthetic", **choices)
+    jobs = [job, *(replace(job, config=config, folder=job.folder.with_name(f"tuned-{n}"), seed=n) for n in range(2))]
+    broken = replace(job, config=broken_config(config), folder=job.folder.with_name("seed-7"))
+    others, processes, ends = set(psutil.Process().children(recursive=True)), set[Any](), dict[int, JobEnd]()
     with RayExecutor("local") as there:
-        assert there.num_workers >= 1
-        for index, end in there.run(jobs):
+        for index, end in there.run([*jobs, broken]):
             ends[index] = end
             processes.update({*psutil.Process().children(recursive=True)} - others)
-    assert "99" in (ends.pop(1).error or "")
-    assert {index: end.error for index, end in ends.items()} == {0: None, 2: None, 3: None}
-    for index in ends:
-        assert numbers(read_files(jobs[index].folder)) == numbers(run_here(jobs[index], f"here-{index}"))
+    assert "99" in (ends.pop(3).error or "")
+    assert {index: end.error for index, end in ends.items()} == {0: None, 1: None, 2: None}
+    for number, one in enumerate(jobs):
+        assert numbers(read_files(one.folder)) == numbers(run_here(one, f"here-{number}"))
     assert len(processes) > 2
     assert psutil.wait_procs(processes, timeout=30)[1] == []
-
-
-PROGRAM = """
-import signal, sys
-from pathlib import Path
-from hpn.experiment.execute.ray import RayExecutor
-from hpn.experiment.run.config import resolve_config
-from hpn.experiment.run.runner import Job
-
-class Interrupted(BaseException): ...
-
-def interrupt(*_):
-    raise Interrupted
-
-for kind in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(kind, interrupt)
-config, graph = resolve_config("digits", method="finetune", backbone="gcn", settings={"epochs": 10**6})
-try:
-    with RayExecutor("local") as there:
-        print("go", flush=True)
-        jobs = [Job(config, seed, Path(sys.argv[1], f"seed-{seed}"), graph=graph) for seed in range(9)]
-        print(list(there.run(jobs)))
-except Interrupted:
-    print("interrupted")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_ends_a_cluster_silently(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    program: Any = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], start_new_session=True, **pipes)
-    assert program.stdout.readline() == "go\n", program.communicate()
-    time.sleep(2)  # some jobs are running, or about to
-    os.killpg(program.pid, signal.SIGINT)  # as a terminal does: every process gets it
-    out, err = program.communicate(timeout=120)  # until all have closed the pipes
-    assert (out, err) == ("interrupted\n", "")
-    assert list(tmp_path.iterdir()) == []
