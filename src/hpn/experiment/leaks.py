@@ -7,7 +7,6 @@ of plain features.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +149,7 @@ def find_leaks(
         tasks=[list(task) for task in first.tasks],
         seeds=chosen,
         rows=rows,
-        command=_leaks_command(first.command(chosen, root)),
+        command=first.command(chosen, root, name="leaks", without=("--scenario", "--edges", "--evaluate")),
     )
 
 
@@ -166,9 +165,8 @@ def find_tasks(stream: Stream, evaluate: Evaluate) -> float:
         if query.grouped:
             found = nearness[nodes].sum(axis=0).argmax()
         else:
-            parts = (np.ones(len(view.indices)), view.indices.numpy(), view.indptr.numpy())
-            adjacency = csr_matrix(parts, shape=(view.num_nodes, view.num_nodes))
-            num_parts, part = connected_components(adjacency, directed=False)
+            links = (np.ones(len(view.indices)), view.indices.numpy(), view.indptr.numpy())
+            num_parts, part = connected_components(csr_matrix(links, shape=(view.num_nodes,) * 2), directed=False)
             total = np.zeros((num_parts, len(steps)))
             np.add.at(total, part, nearness)
             found = total.argmax(axis=1)[part[nodes]]
@@ -179,12 +177,3 @@ def find_tasks(stream: Stream, evaluate: Evaluate) -> float:
 def _features(view: GraphView, nodes: Tensor | None = None) -> csr_matrix:
     x = view.take(nodes)
     return to_scipy(x) if is_sparse(x) else csr_matrix(x.numpy())
-
-
-def _leaks_command(command: str) -> str:
-    """The command that repeats this, made from that of a run."""
-    words = shlex.split(command.replace("hpn run", "hpn leaks", 1))
-    for option in ("--scenario", "--edges", "--evaluate"):
-        at = words.index(option)
-        del words[at : at + 2]
-    return shlex.join(words)

@@ -177,13 +177,13 @@ class Tracker(Watcher):
     def run_finished(self, result: RunResult) -> None:
         """Send the summary over the seeds."""
         self._watcher.run_finished(result)
-        summary: dict[str, float] = {}
-        for name, found in result.metrics.items():
-            if found is not None:
-                summary |= {f"{name}_mean": found.mean, **({} if found.std is None else {f"{name}_std": found.std})}
+        known = {name: found for name, found in result.metrics.items() if found is not None}
+        summary = {f"{name}_mean": found.mean for name, found in known.items()}
+        summary |= {f"{name}_std": found.std for name, found in known.items()}
         try:
             if self._run.num_sent != len(result.seeds):  # otherwise it was sent before
-                self._run.send(summary, len(result.steps), int(1000 * _last_time(self._folder)))
+                last = max(file.stat().st_mtime for file in self._folder.glob("seed-*/log.jsonl"))
+                self._run.send(summary, len(result.steps), int(1000 * last))
                 self._run.count(len(result.seeds))
             self._run.close()
         except Exception as error:
@@ -237,8 +237,7 @@ class _SeedLog:
     def __init__(self, path: Path, target: Any) -> None:
         self._path, self._target = path, target
         self._position, self._num_events, self._num_epochs = 0, 0, 0
-        self._matrix: list[list[float]] = []
-        self._balanced: list[list[float]] = []
+        self._rows: list[tuple[list[float], list[float]]] = []  # accuracies, and the same balanced
 
     def forward(self, *, is_last: bool) -> None:
         """Send the events that are new."""
@@ -259,19 +258,14 @@ class _SeedLog:
 
     def _read_epoch(self, event: dict[str, Any]) -> tuple[dict[str, float], int]:
         self._num_epochs += 1
-        metrics = {key: value for key, value in event.items() if key not in {"time", "event", "step", "done"}}
-        return {f"epoch/{key}": value for key, value in metrics.items()}, self._num_epochs
+        about = {"time", "event", "step", "done"}
+        return {f"epoch/{key}": value for key, value in event.items() if key not in about}, self._num_epochs
 
     def _read_step(self, event: dict[str, Any]) -> tuple[dict[str, float], int]:
         """Accuracies and the metrics so far; steps are numbered from 1."""
-        self._matrix.append(event["accuracy"])
-        self._balanced.append(event["balanced"])
-        done = len(self._matrix)
-        measured = Measured([row[:done] for row in self._matrix], [row[:done] for row in self._balanced])
-        found = {name: metric(measured) for name, metric in METRICS.items()}
-        values = {name: value for name, value in found.items() if value is not None}
+        self._rows.append((event["accuracy"], event["balanced"]))
+        done = len(self._rows)
+        matrix, balanced = ([row[:done] for row in rows] for rows in zip(*self._rows, strict=True))
+        measured = Measured(matrix, balanced)
+        values = {name: value for name, metric in METRICS.items() if (value := metric(measured)) is not None}
         return values | {f"accuracy/step-{j + 1:02d}": value for j, value in enumerate(event["accuracy"])}, done
-
-
-def _last_time(folder: Path) -> float:
-    return max(file.stat().st_mtime for file in folder.glob("seed-*/log.jsonl"))

@@ -98,8 +98,7 @@ def compare(
     with executor:
         run_cells(entries, executor, fresh=fresh, watcher=watcher or Watcher())
     words = ["hpn", "compare", dataset, "--methods", ",".join(map(str, cells))]
-    protocol_words = configs[0].protocol_words()
-    words += protocol_words[protocol_words.index("--scenario") :]  # what comes after the method
+    words += configs[0].protocol_words(without=("--method", "--backbone"))
     words += [*seed_words(chosen), *setting_words(settings or {})]
     words += [] if use_recipes else ["--no-recipe"]
     words += ["--data-root", str(root)] if root else []

@@ -103,28 +103,28 @@ class RunConfig:
         """The same run with other values of some hyper-parameters, which must be in range."""
         return replace(self, params={**self.params, **settings}, settings={**self.settings, **settings})
 
-    def command(self, seeds: Sequence[int], data_root: Path | None = None) -> str:
-        """The command line that repeats this run."""
+    def command(
+        self, seeds: Sequence[int], data_root: Path | None = None, *, name: str = "run", without: Collection[str] = ()
+    ) -> str:
+        """The command line that repeats this run, or another command without some of the options."""
         settings = {name: value for name, value in self.settings.items() if name != "backbone"}
         defaults = declared_params(find_loader(self.dataset, data_root))
-        for name, value in self.data_options.items():
-            if value != defaults[name].default:
-                settings[DATA_PREFIX + name] = value
-        words = ["hpn", "run", *self.protocol_words(), *seed_words(seeds), *setting_words(settings)]
+        options = {DATA_PREFIX + key: v for key, v in self.data_options.items() if v != defaults[key].default}
+        words = ["hpn", name, self.dataset, *self.protocol_words(without), *seed_words(seeds)]
+        words += setting_words(settings | options)
         if self.recipe_choice != AUTO:
             words += ["--recipe", self.recipe_choice] if self.recipe_choice else ["--no-recipe"]
-        words += ["--data-root", str(data_root)] if data_root else []
-        return shlex.join(words)
+        return shlex.join([*words, *(["--data-root", str(data_root)] if data_root else [])])
 
-    def protocol_words(self) -> list[str]:
-        """Data set, method and protocol as words of a command line."""
-        words = [self.dataset, "--method", self.method]
-        words += ["--backbone", self.backbone] if self.backbone else []
-        words += ["--scenario", self.scenario, "--edges", self.edges, "--evaluate", self.evaluate]
-        if self.kind.has_tasks:
-            words += ["--tasks", ";".join(step.name for step in self.plan.steps)]
-        else:
-            words += ["--stream", self.stream]
+    def protocol_words(self, without: Collection[str] = ()) -> list[str]:
+        """Method and protocol as words of a command line, without some of the options."""
+        names = ("method", "backbone", "scenario", "edges", "evaluate")
+        options = {f"--{name}": getattr(self, name) for name in names}
+        has_tasks = self.kind.has_tasks
+        options |= (
+            {"--tasks": ";".join(step.name for step in self.plan.steps)} if has_tasks else {"--stream": self.stream}
+        )
+        words = [word for key, value in options.items() if value and key not in without for word in (key, value)]
         return [*words, "--evaluate-ahead"] if self.ahead > self.kind.num_ahead else words
 
 

@@ -62,7 +62,8 @@ class TunePlan:
         """The command line that repeats the search."""
         counts = {"--trials": trials, "--seeds": len(self.seeds), "--final-seeds": final_seeds}
         words = [word for name, count in counts.items() for word in (name, str(count))]
-        return shlex.join(["hpn", "tune", *self.config.protocol_words(), *words, *setting_words(self.fixed)])
+        protocol = [self.config.dataset, *self.config.protocol_words()]
+        return shlex.join(["hpn", "tune", *protocol, *words, *setting_words(self.fixed)])
 
 
 def make_plan(

@@ -15,7 +15,7 @@ from hpn.errors import ConfigError, RunFolderError
 from hpn.experiment.compare.runs import CellRun
 from hpn.experiment.execute import Batch
 from hpn.experiment.execute.jobs import JobEnd, WorkerError
-from hpn.experiment.run.folder import START_OVER
+from hpn.experiment.run.folder import START_OVER, append_json
 from hpn.experiment.run.result import RunResult
 from hpn.experiment.run.runner import Job
 from hpn.experiment.tune.plan import TunePlan
@@ -54,11 +54,7 @@ class TrialLog:
         """Keep an end, on disk when this returns."""
         end = replace(end, seconds=round(end.seconds, 3))
         what = {"trial": trial, "seed": seed, "settings": settings}
-        entry = {**what, "am": end.value, "error": end.error, "seconds": end.seconds}
-        with self._path.open("ab") as file:
-            file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_json(self._path, {**what, "am": end.value, "error": end.error, "seconds": end.seconds}, sync=True)
         self._known[settings_key(settings), seed] = end
 
 
