@@ -71,6 +71,7 @@ def test_the_comparison_table(comparison: Comparison, capsys: pytest.CaptureFixt
     assert next(line for line in lines if line.startswith("joint")).split()[3:5] == ["failed", "–"]
     assert "joint · gcn failed: no [i]memory" in lines
     assert "AM (average accuracy after the last task)" in lines
+    assert not any(line.startswith("left out") for line in lines)
     assert "comparison.md, .html, .csv and .json in runs/compare" in lines[-1]
 
 
@@ -80,7 +81,8 @@ def test_a_narrow_terminal_gets_fewer_columns(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     print_comparison(comparison)
-    out = capsys.readouterr().out
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert "left out for the width of the terminal: paper, ARS, parameters, paper" in " ".join(out.split())
     ours = next(line for line in out.splitlines() if "ewc · gcn" in line)
     assert len(ours) <= 80
     for kept, dropped in (("63.3 ± 1.4", "46,720"), ("63.1 ± 0.5", "1,234"), ("98,765", "95.0 ± 1.4")):

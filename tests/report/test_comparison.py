@@ -66,15 +66,13 @@ def test_another_protocol_has_no_column_of_the_papers_and_says_why(parse_page, w
 
 
 def test_html(parse_page, make_comparison):
-    page = parse_page(comparison_page(make_comparison()))
+    source = comparison_page(make_comparison())
+    page = parse_page(source)
     text = "".join(page.text)
-    for said in ("Methods compared on cora", "5 cells of 4 methods, 2 seeds each", PARAMETERS_REMARK):
-        assert said in text
-    for said in ("63.3 ± 1.4", "63.1 ± 0.5", "+0.2", "46,720", "failed: out of | memory <b>", "hollow"):
+    for said in ("5 cells of 4 methods, 2 seeds each", PARAMETERS_REMARK, "failed: out of | memory <b>", "hollow"):
         assert said in text
     assert page.tags["figure"] == 3, "one chart per metric"
-    assert ("div", "class", "sum card scroll") in page.attributes
-    best = re.findall(r'<td class="num best"[^>]*>(.*?)</td>', comparison_page(make_comparison()))
+    best = re.findall(r'<td class="num best"[^>]*>(.*?)</td>', source)
     assert best == ["94.0 ± 1.4"], "FM and ARS are the same everywhere"
     values = [float(value) for tag, name, value in page.attributes if (tag, name) == ("td", "data-value") and value]
     assert {63.3, 63.1, 46720.0, 12.75} <= set(values), "cells are sorted by their numbers"

@@ -61,6 +61,11 @@ def quick(tmp_path: Path, names: str | list[str], *datasets: Path | str, **chang
     return hpn.reproduce(names, datasets=[str(name) for name in datasets] or None, **choices)
 
 
+def read_sections(tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((tmp_path / "out" / f"{name}.json").read_text())["sections"]
+    return found
+
+
 def test_pages_numbers_and_figures(tmp_path: Path, graph_file: Path) -> None:
     done = quick(tmp_path, [VIEWS, "memory"], graph_file, seeds=2)
     out = tmp_path / "out"
@@ -68,12 +73,13 @@ def test_pages_numbers_and_figures(tmp_path: Path, graph_file: Path) -> None:
     assert done["failed"] == []
     assert done["absent"] == {}
     assert done["cells"]["all cells"] == {"within": 0, "better": 0, "worse": 0}, "no data set of the paper"
-    verdicts = {claim["name"]: claim["verdict"] for claim in done["claims"]}
-    assert "not tested here" in verdicts.values()
-    section = json.loads((out / f"{VIEWS}.json").read_text())["sections"][0]
+    assert "not tested here" in {claim["verdict"] for claim in done["claims"]}
+    (section,) = read_sections(tmp_path, VIEWS)
     assert (section["dataset"], section["nodes"], section["seeds"]) == ("my graph", 80, [0, 1])
     for case in section["cases"]:
         assert len(case["matrices"]) == 2
+        (am, _) = case["am"]["values"]
+        assert am == round(am, 4)
         assert [step["after"] for step in case["separation"]] == [0, 1]
         assert len(case["separation"][0]["neighbors_within"]["values"]) == 2
         assert len(case["views"][1]["points"]) == len(case["views"][1]["classes"]) == 16
@@ -87,7 +93,7 @@ def test_pages_numbers_and_figures(tmp_path: Path, graph_file: Path) -> None:
 
 def test_a_case_is_what_its_command_gives(tmp_path: Path, graph_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick(tmp_path, LEVELS, graph_file)
-    case = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"][0]["cases"][1]
+    case = read_sections(tmp_path, LEVELS)[0]["cases"][1]
     words = shlex.split(case["command"])
     settings = dict(word.split("=", 1) for word in words if "=" in word)
     assert words[:3] == ["hpn", "run", graph_file.name]
@@ -141,17 +147,12 @@ def test_data_sets_are_added_one_by_one(tmp_path: Path, graph_file: Path, write_
     other = write_graph(tmp_path / "other.npz", num_nodes=60)
     quick(tmp_path, LEVELS, graph_file)
     done = quick(tmp_path, LEVELS, other)
-    sections = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"]
+    sections = read_sections(tmp_path, LEVELS)
     assert [section["dataset"] for section in sections] == ["my graph", "other"]
     quick(tmp_path, LEVELS, graph_file, seeds=[1])
-    sections = json.loads((tmp_path / "out" / f"{LEVELS}.json").read_text())["sections"]
+    sections = read_sections(tmp_path, LEVELS)
     assert [(section["dataset"], section["seeds"]) for section in sections] == [("my graph", [1]), ("other", [0])]
     assert "other" in Path(done["pages"][1]).read_text()
-
-
-def _section(tmp_path: Path, name: str, number: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((tmp_path / "out" / f"{name}.json").read_text())["sections"][number]
-    return found
 
 
 def test_only_some_rows_are_run_and_replaced(
@@ -159,7 +160,7 @@ def test_only_some_rows_are_run_and_replaced(
 ) -> None:
     other = write_graph(tmp_path / "other.npz", num_nodes=60)
     quick(tmp_path, ["comparison", VIEWS], graph_file, other, seeds=2)
-    before = _section(tmp_path, "comparison")
+    before = read_sections(tmp_path, "comparison")
     path = tmp_path / "out" / "comparison.json"
     content = json.loads(path.read_text())
     content["sections"][0]["versions"] = {"hpn": "0.0.1"}
@@ -172,37 +173,25 @@ def test_only_some_rows_are_run_and_replaced(
     done = quick(tmp_path, ["comparison", VIEWS], graph_file, seeds=2, only="ncm", fresh=True)
     assert ran == ["my graph ncm seed 0", "my graph ncm seed 1"]
     assert (done["runs"], done["failed"]) == (1, [])
-    after = _section(tmp_path, "comparison")
-    assert [case["case"] for case in after["cases"]] == [case["case"] for case in before["cases"]]
-    for old, new in zip(before["cases"], after["cases"], strict=True):
-        if new["method"] == "ncm":
-            assert new["parameters"] == old["parameters"]
-            assert new["again"] == {"command": f"{before['command']} --only ncm", "versions": before["versions"]}
-        else:
-            assert new["parameters"] == 77
-            assert "again" not in new
-    assert (after["command"], after["versions"]) == (before["command"], {"hpn": "0.0.1"})
-    assert {case["parameters"] for case in _section(tmp_path, "comparison", 1)["cases"]} == {77}
+    after, elsewhere = read_sections(tmp_path, "comparison")
+    command, versions = before[0]["command"], before[0]["versions"]
+    for old, new in zip(before[0]["cases"], after["cases"], strict=True):
+        assert new["case"] == old["case"]
+        is_new = new["method"] == "ncm"
+        assert new["parameters"] == (old["parameters"] if is_new else 77)
+        assert new.get("again") == ({"command": f"{command} --only ncm", "versions": versions} if is_new else None)
+    assert (after["command"], after["versions"]) == (command, {"hpn": "0.0.1"})
+    assert {case["parameters"] for case in elsewhere["cases"]} == {77}
     assert (tmp_path / "out" / f"{VIEWS}.json").read_bytes() == views, "no row of ncm there"
     page = (tmp_path / "out" / "comparison.md").read_text()
     assert "'my graph.npz' --seeds 2 --only ncm\n" in page
     assert "- ncm on my graph: python " in page
+    quick(tmp_path, VIEWS, graph_file, seeds=2, only="paper")
+    (view,) = read_sections(tmp_path, VIEWS)[0]["cases"]
+    assert view["again"]["command"].endswith("--only paper")
+    assert view["views"]
     quick(tmp_path, "comparison", graph_file, seeds=2)
     assert "--only" not in (tmp_path / "out" / "comparison.md").read_text(), "all of it is new"
-
-
-def test_only_a_preset(tmp_path: Path, graph_file: Path, ran: list[str]) -> None:
-    quick(tmp_path, [VIEWS, "memory", "sensitivity-threshold"], graph_file)
-    ran.clear()
-    choices = {"only": "paper", "fresh": True}
-    done = quick(tmp_path, [VIEWS, "memory", "sensitivity-threshold"], graph_file, **choices)
-    assert done["runs"] == len(ran) == 9, "the thresholds, of which one is the whole preset"
-    rerun = [case["case"]["preset"] for case in _section(tmp_path, "memory")["cases"] if "again" in case]
-    assert rerun == ["paper"]
-    assert all("again" in case for case in _section(tmp_path, "sensitivity-threshold")["cases"])
-    (view,) = _section(tmp_path, VIEWS)["cases"]
-    assert "again" in view
-    assert view["views"]
 
 
 @pytest.mark.parametrize(
@@ -238,11 +227,6 @@ def test_rows_that_do_not_fit_the_page_are_not_run(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_only_where_no_data_is_on_disk(tmp_path: Path) -> None:
-    done = quick(tmp_path, ["accuracy-matrices"], data_root=tmp_path / "nothing", only="best")
-    assert (done["runs"], done["absent"]) == (0, {"accuracy-matrices": ["cora"]})
-
-
 def test_figures_that_a_page_no_longer_has_go(tmp_path: Path, graph_file: Path) -> None:
     out = tmp_path / "out"
     quick(tmp_path, VIEWS, graph_file)
@@ -265,7 +249,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_there(tmp_path: Path, grap
     assert name == "my graph hpn preset=paper losses=cls"
     assert folder == str(busy.folder)
     assert "is in use by another run" in error
-    cases = json.loads((tmp_path / "out" / f"{LOSSES}.json").read_text())["sections"][0]["cases"]
+    cases = read_sections(tmp_path, LOSSES)[0]["cases"]
     assert [case["error"] is None for case in cases] == [False, True, True, True]
     assert quick(tmp_path, LOSSES, graph_file)["failed"] == [], "the same call tries again"
 
@@ -309,13 +293,3 @@ def test_a_folder_for_the_pages_that_cannot_be_used(tmp_path: Path, graph_file: 
     with pytest.raises(DataError, match="was not written by this version of hpn"):
         quick(tmp_path, LEVELS, graph_file)
     assert ran == []
-
-
-def test_the_files_are_strict_json_and_hold_no_needless_digits(tmp_path: Path, graph_file: Path) -> None:
-    quick(tmp_path, "sensitivity-threshold", graph_file)
-    text = (tmp_path / "out" / "sensitivity-threshold.json").read_text()
-    content = json.loads(text, parse_constant=pytest.fail)
-    assert [section["dataset"] for section in content["sections"]] == ["my graph"]
-    assert len(text.splitlines()) == 9 + 4, "a line a case"
-    (am,) = content["sections"][0]["cases"][0]["am"]["values"]
-    assert am == round(am, 4)

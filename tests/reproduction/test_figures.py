@@ -6,7 +6,7 @@ import pytest
 
 from hpn.report.figures import chart_spec
 from hpn.reproduction.content import Section
-from hpn.reproduction.figures import FIGURES, weights
+from hpn.reproduction.figures import FIGURES
 
 
 @pytest.fixture
@@ -38,27 +38,6 @@ def test_grids_leave_out_what_failed(draw, plotted, fail):
             (case.label["num_extractors"], case.label["dim"]): case.metrics[metric].mean for case in section.cases[1:]
         }
     assert figures["cora-am"].caption.startswith("The highest is 22 extractors, dimension 16 with ")
-
-
-def test_weights_of_all_data_sets_share_a_chart(make_section, plotted):
-    names = ("cora", "citeseer")
-    sections = [make_section("sensitivity-losses", name) for name in names]
-    sections[1]["cases"] = sections[1]["cases"][:3]  # α is 1 in each
-    sections = [Section.model_validate(section) for section in sections]
-    figures = {figure.stem: figure for figure in weights(sections)}
-    assert [*figures] == ["beta-am", "beta-fm", "alpha-am", "alpha-fm"]
-    assert figures["beta-am"].title == "AM over β, with α = 1"
-    assert figures["alpha-fm"].caption.endswith("; citeseer has no values.")
-    powers = [10.0**k for k in range(-4, 4)]
-    for stem, figure in figures.items():
-        swept, metric = stem.split("-")
-        xs = {name: [] for name in names}
-        for row in plotted(figure.chart):
-            if "run" in row:
-                xs[row["run"]].append(row["x"])
-                case = sections[names.index(row["run"])].find(**{"alpha": 1.0, "beta": 1.0, swept: row["x"]})
-                assert row["mean"] == case.metrics[metric].mean
-        assert xs == {"cora": pytest.approx(powers), "citeseer": pytest.approx(powers[:3] if swept == "beta" else [])}
 
 
 @pytest.mark.parametrize(("presets", "shown"), [({"small"}, ["hpn (paper)"] * 2), (None, [])])

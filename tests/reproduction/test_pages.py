@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict
 
 import pytest
 
 from hpn.experiment.published import published_cell
 from hpn.metrics import Summary, summarize
-from hpn.report.figures import spec_digest
 from hpn.report.format import plain_markdown
 from hpn.reproduction import pages
 from hpn.reproduction.content import Content
-from hpn.reproduction.experiments import EXPERIMENTS
 from hpn.reproduction.figures import PageFigure
 
 JUDGED = ["the paper", "Δ", "verdict"]
@@ -41,33 +37,6 @@ def render(tables_of):
         return page, tables_of(text), outside
 
     return make
-
-
-def test_pages_are_whole(experiment, make_content, make_section, render):
-    content = make_content(
-        *(experiment, make_section(experiment)), make_section(experiment, "digits", num_tasks=5, is_paper=False)
-    )
-    for section in content["sections"]:
-        for number, case in enumerate(section["cases"]):
-            case["command"] = f"hpn run {section['dataset']} --number {number}."
-    page, _, _ = render(content)
-    heads = re.findall(r"^## (.+)$", page.markdown, re.MULTILINE)
-    assert (page.name, heads[:2], heads[-1]) == (experiment, ["cora", "digits"], "Run it again")
-    assert "What agrees, what does not, and why" in heads
-    assert ("Claims of the paper" in heads) == (experiment != "accuracy-matrices")
-    joined = " ".join(page.markdown.split())
-    for words in EXPERIMENTS[experiment].words().values():
-        assert plain_markdown(words) in joined
-    for text in (f"[{experiment}.json]({experiment}.json)", "python 3.11.7", "--datasets digits --seeds 2"):
-        assert text in page.markdown
-    folded = page.markdown.partition("<details>")[2]
-    for section in content["sections"]:
-        assert all(f"{case['command']}\n" in folded for case in section["cases"])
-    assert page.figures
-    again, _, _ = render(json.loads(json.dumps(content, default=asdict)))
-    assert again.markdown == page.markdown
-    drawn = [{name: spec_digest(chart) for name, chart in one.figures.items()} for one in (page, again)]
-    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize(
@@ -131,18 +100,11 @@ def test_comparison(make_content, fail, render):
     first["fm"] = Summary(paper.fm.mean - 2.1 * paper.fm.std, 0.5, [0.0, 1.0])
     fail(content["sections"][0], 3)
     _, (table,), _ = render(content)
-    costs = ["ARS (%)", "stored (numbers)", "seconds (per seed)"]
-    assert table[0] == ["method", "AM (%)", *JUDGED, "FM (points)", *JUDGED, *costs]
     assert table[1][:9] == [
         *("finetune · gcn", "67.3 ± 0.5", "63.5 ± 1.9", "+3.8", "within 2 sd"),
         *("−43.1 ± 0.5", "−42.3 ± 0.4", "−0.8", "worse"),
     ]
-    assert table[1][10:] == ["98,765", "12.8"]
     assert table[4][1:9] == [*(r"failed: out of \| memory \<b\>", "63.1 ± 1.2", "–", "–", "–", "−42.7 ± 1.6", "–", "–")]
-    rows = {row[0]: row for row in table}
-    assert [*rows].index("hpn (best)") == [*rows].index("hpn (paper)") + 1
-    assert rows["joint · gcn"][5:10] == ["–"] * 5
-    assert rows["probe"][2:5] == ["–"] * 3
 
 
 def test_ablation(make_content, fail, render):
@@ -150,23 +112,15 @@ def test_ablation(make_content, fail, render):
     cases = content["sections"][0]["cases"]
     for case, values in zip(cases, ([90.0, 80.0], [91.0, 83.0], [92.0, 83.0]), strict=True):
         case["am"] = summarize(values)
-    page, (am, _, steps), _ = render(content)
+    _, (am, _, steps), _ = render(content)
     assert am[:2] == [["AM", "ours", *JUDGED], ["A", "85.0 ± 7.1", "89.2 ± 1.3", "−4.2", "worse"]]
     assert [row[0] for row in steps[1:]] == ["A → AN", "AN → ANC", "A → ANC"]
     assert [row[1] for row in steps[1:]] == ["+2.0 ± 1.0", "+0.5 ± 0.5", "+2.5 ± 0.5"], "paired by seed"
     assert [row[3] for row in steps[1:]] == ["+2.5", "+2.0", "+4.5"], "the paper's own means"
-    counts = re.search(r"Of 6 numbers .* (\d+) are .*\s(\d+) are better and (\d+) worse\.", page.markdown)
-    assert sum(map(int, counts.groups())) == 6
     fail(content["sections"][0], 1)
     _, (am, _, steps), _ = render(content)
     assert am[2][2:] == ["91.7 ± 1.1", "–", "–"]
     assert [row[1] == "–" for row in steps[1:]] == [True, True, False]
-    _, (*_, steps), _ = render(make_content("ablation-losses", is_paper=False))
-    assert steps[0] == ["step", "AM, ours", "FM, ours"]
-    assert {row[0] for row in steps[1:]} == {
-        *("cls → cls+div", "cls → cls+dis", "cls → cls+div+dis"),
-        *("cls+div → cls+div+dis", "cls+dis → cls+div+dis"),
-    }
 
 
 def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile, render):

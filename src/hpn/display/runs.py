@@ -30,7 +30,7 @@ SIZES = ("nodes", "edges", "features", "classes")
 
 def print_result(result: RunResult) -> None:
     """Print a finished run: the protocol, every metric and what it means, costs and the accuracy matrix."""
-    console = _open_for(result)
+    console, noun = _open_for(result), step_noun(result)
     if result.is_trivial:
         console.print(NOT_MEASURED, style="bold")
     table = make_table()
@@ -40,12 +40,12 @@ def print_result(result: RunResult) -> None:
     table = make_table()  # a separate one: long texts would narrow the column of metrics
     table.add_row("parameters", count(result.parameters))
     if result.stored:
-        table.add_row(f"stored between {step_noun(result)}s", f"{count(round(result.stored))} numbers")
+        table.add_row(f"stored between {noun}s", f"{count(round(result.stored))} numbers")
     if result.prototypes:
         table.add_row("prototypes", ", ".join(f"{num:g} {level}" for level, num in result.prototypes.items()))
     if result.seconds is not None:
-        cost = f"{result.seconds.fit:.1f} s fit, {result.seconds.predict:.1f} s predict"
         memory = "" if result.peak_rss_mb is None else f", {quantity(result.peak_rss_mb)} MB at the peak"
+        cost = f"{result.seconds.fit:.1f} s fit, {result.seconds.predict:.1f} s predict"
         table.add_row("cost", cost + memory)
     if result.recipe:
         table.add_row("recipe", result.recipe)
@@ -54,7 +54,7 @@ def print_result(result: RunResult) -> None:
         console.print(_matrix_table(result))
         if result.trivial_steps:
             listed = ", ".join(str(step + 1) for step in result.trivial_steps)
-            console.print(f"{step_noun(result)} {listed}: a single class to choose from, so 100 % when it is learned")
+            console.print(f"{noun} {listed}: a single class to choose from, so 100 % when it is learned")
     if result.left_out:
         console.print(f"in no task: {', '.join(result.left_out)}", style="dim")
     _print_leak(console, result)
@@ -65,31 +65,30 @@ def print_comparison(comparison: Comparison) -> None:
     """Print a comparison as one table, in as many columns as there is room for."""
     console = _open_for(comparison, width=200)
     columns = table_columns(comparison)
+    spare, left_out = [column for column in columns if (column.label, column.unit) not in NEEDED], list[str]()
     while True:
         table = make_table("method", *(f"{column.label}\n{column.unit}".rstrip() for column in columns))
         for number, row in enumerate(comparison.rows):
             cells = zip(row_cells(row, columns), columns, strict=True)
             styled = [Text(text, style="bold" if number in column.best else "") for text, column in cells]
             table.add_row(row_label(row), *styled)
-        spare = [column for column in columns if (column.label, column.unit) not in NEEDED]
         if not spare or Measurement.get(console, console.options, table).maximum < console.width:
             break
-        columns.remove(spare[-1])
+        left_out.insert(0, spare[-1].label)
+        columns.remove(spare.pop())
     console.print(table)
     _print_leak(console, comparison)
     for line in failures(comparison):
         console.print(line, style="red")
-    if not compared_metrics(comparison) and any(row.error is None for row in comparison.rows):
+    metrics = compared_metrics(comparison)
+    if not metrics and any(row.error is None for row in comparison.rows):
         console.print(NOT_MEASURED, style="bold")
-    heads = {column.label for column in columns}
-    for metric in compared_metrics(comparison):
-        if metric.label in heads:
-            console.print(metric.describe(step_noun(comparison)), style="dim")
-    left_out = [column.label for column in table_columns(comparison) if column not in columns]
+    labels = {column.label for column in columns}
+    notes = [metric.describe(step_noun(comparison)) for metric in metrics if metric.label in labels]
     if left_out:
-        console.print(f"left out for the width of the terminal: {', '.join(left_out)}", style="dim")
-    console.print(paper_note(comparison), style="dim")
-    console.print(f"comparison.md, .html, .csv and .json in {comparison.out}", style="dim")
+        notes.append(f"left out for the width of the terminal: {', '.join(left_out)}")
+    for line in (*notes, paper_note(comparison), f"comparison.md, .html, .csv and .json in {comparison.out}"):
+        console.print(line, style="dim")
 
 
 def print_tuned(tuned: TuneResult) -> None:
@@ -216,22 +215,15 @@ def _print_leak(console: Console, result: RunResult | Comparison) -> None:
 def _matrix_table(result: RunResult) -> Table:
     """Mean accuracies; for many steps only the first columns, after the last step."""
     matrix, noun = result.mean_matrix(), step_noun(result)
-    num_shown = min(len(matrix), MOST_STEPS_IN_MATRIX)
-    names = [f"{noun} {step + 1}" for step in range(num_shown)]
-    if noun != "task":
-        names = [f"{step + 1}: {result.steps[step].name}" for step in range(num_shown)]
-    table = make_table(f"after {noun}", *names)
+    num_shown, is_cut = min(len(matrix), MOST_STEPS_IN_MATRIX), len(matrix) > MOST_STEPS_IN_MATRIX
+    names = [f"{noun} {i}" if noun == "task" else f"{i}: {step.name}" for i, step in enumerate(result.steps, 1)]
+    table = make_table(f"after {noun}", *names[:num_shown])
     table.title = "accuracy on (%)"
-    for after in range(len(matrix)) if len(matrix) == num_shown else [len(matrix) - 1]:
-        cells = [
-            Text(f"{cell.mean:.1f}", style="dim italic" if step > after else "")
-            for step, cell in enumerate(matrix[after][:num_shown])
-            if cell is not None
-        ]
+    for after in [len(matrix) - 1] if is_cut else range(len(matrix)):
+        accuracies = [(step, cell) for step, cell in enumerate(matrix[after][:num_shown]) if cell is not None]
+        cells = [Text(f"{cell.mean:.1f}", style="dim italic" if step > after else "") for step, cell in accuracies]
         table.add_row(str(after + 1), *cells)
-    notes = []
-    if len(matrix) > num_shown:
-        notes.append(f"the first {num_shown} of {len(matrix)} {noun}s; the report shows all")
+    notes = [f"the first {num_shown} of {len(matrix)} {noun}s; the report shows all"] if is_cut else []
     if len(matrix[0]) > 1:
         notes.append(f"right of the {noun} learned last: {noun}s still to come")
     table.caption = "\n".join(notes) or None
