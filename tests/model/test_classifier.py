@@ -501,18 +501,6 @@ def test_a_model_may_lose_its_last_class(how: str, graph: Graph) -> None:
     assert learn(graph, 0, 1, model=model).score(graph, queried, numbers(graph, queried)) > 0.9
 
 
-def test_refreshing_equals_a_new_fit(graph: Graph) -> None:
-    y, old = graph.y.numpy(), shrunken(graph)
-    model = make().fit(old, np.arange(150), y[:150])
-    model.predict(elsewhere(graph))
-    val = (EVERY[200:], y[200:])
-    assert model.refresh(graph, EVERY[:200], y[:200], validation=val) is model
-    fresh = make().fit(graph, EVERY[:200], y[:200], validation=val)
-    assert saved(model) == saved(fresh)
-    assert answers(model, graph) == answers(fresh, graph)
-    assert answers(model, elsewhere(graph)) == answers(fresh, elsewhere(graph))
-
-
 def test_refreshing_keeps_tasks(graph: Graph, tasks: HPNClassifier) -> None:
     model = copy.deepcopy(tasks)
     expected = {task: answers(model, graph, task) for task in TASKS}

@@ -124,10 +124,9 @@ class ClassifierCore(NamedArguments):
         view = self._read_graph(data)
         settings = settings.fit_to(view.num_nodes)
         if nodes is None and y is None and validation is None and (held := default_nodes(data, "val_mask")) is not None:
-            validation = held, default_labels(data, held)
-        rows = default_train_nodes(data, y) if nodes is None else read_nodes(nodes, view.num_nodes)
-        train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
-        held_out = read_validation(validation, view.num_nodes, train)
+            validation = held, None
+        train = read_labelled(data, default_train_nodes(data, y) if nodes is None else nodes, y, view.num_nodes)
+        held_out = read_validation(data, validation, view.num_nodes, train)
         labels = dict(getattr(self, "labels_", {}))
         check_kind([*labels.values(), *train.y[:1].tolist(), *held_out.y[:1].tolist()])
         labels |= {code_of(label): label for label in np.unique(train.y).tolist()}
@@ -277,7 +276,7 @@ class ClassifierCore(NamedArguments):
             DataError: If these nodes were not learned like this.
         """
         network, view, rows = self._open(data, nodes)
-        train = read_labelled(rows, default_labels(data, rows) if y is None else y, view.num_nodes)
+        train = read_labelled(data, rows, y, view.num_nodes)
         unlearned = train.nodes, codes_of(train.y)
         draft = self._draft()
         draft.ledger_ = self.ledger_.keep(~self.ledger_.locate(view, *unlearned))

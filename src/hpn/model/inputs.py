@@ -61,16 +61,6 @@ def read_graph(data: GraphLike, num_features: int | None = None) -> GraphView:
     The same data gives the same object, as long as it is among the last few that were read. Tensors are the
     same if they are the same objects and PyTorch has recorded no change in place; it does not record changes
     through ``.data`` or through an array that shares their memory. Everything else is compared by content.
-
-    Args:
-        data: The graph; see :class:`GraphLike`.
-        num_features: Expected number of features.
-
-    Returns:
-        A view with ``ids``. Tensors that need no conversion are not copied.
-
-    Raises:
-        DataError: If the graph cannot be used.
     """
     x = _find_features(data)
     num_nodes, found = x.shape
@@ -82,11 +72,7 @@ def read_graph(data: GraphLike, num_features: int | None = None) -> GraphView:
 
 
 def read_nodes(nodes: Array, num_nodes: int, what: str = "nodes") -> np.ndarray:
-    """Node numbers, or a mask with one Boolean per node of the graph, as numbers ``[n]``.
-
-    Raises:
-        DataError: If there are none, or one does not exist.
-    """
+    """Node numbers, or a mask with one Boolean per node of the graph, as numbers ``[n]``."""
     numbers = _read_row(nodes, what)
     if numbers.dtype == np.bool_:
         if len(numbers) != num_nodes:
@@ -105,42 +91,31 @@ def read_nodes(nodes: Array, num_nodes: int, what: str = "nodes") -> np.ndarray:
 
 
 def read_labels(y: Array, count: int, what: str = "y") -> np.ndarray:
-    """The labels of ``count`` nodes: text, whole numbers or Booleans.
-
-    Returns:
-        A copy ``[count]``, the same for the same labels in any container: text as Python strings (type
-        ``object``), numbers as int64, Booleans as such.
-
-    Raises:
-        DataError: If the number of labels is wrong, or one is missing, continuous or of another kind.
-    """
+    """A copy of the labels of ``count`` nodes: text (as Python strings, type ``object``), int64 or Booleans."""
     labels = _read_label_row(y, what)
     if len(labels) != count:
         raise DataError(f"{what} has length {len(labels)}, expected {count} (one label for each of the nodes)")
     return _read_each(labels, what, range(count))
 
 
-def read_labelled(nodes: Array, y: Array, num_nodes: int, whose: str = "") -> LabelledNodes:
-    """Nodes and their labels; see :func:`read_nodes` and :func:`read_labels`. A node may occur once."""
+def read_labelled(data: GraphLike, nodes: Array, y: Array | None, num_nodes: int, whose: str = "") -> LabelledNodes:
+    """Nodes, each of which may occur once, and their labels, by default those of the graph."""
     rows = read_nodes(nodes, num_nodes, f"{whose}nodes")
     is_repeated = np.bincount(rows) > 1
     if is_repeated.any():
         raise DataError(f"{whose}nodes has {is_repeated.argmax()} more than once; once is enough")
-    return LabelledNodes(rows, read_labels(y, len(rows), f"{whose}y"))
+    return LabelledNodes(rows, default_labels(data, rows) if y is None else read_labels(y, len(rows), f"{whose}y"))
 
 
-def read_validation(pair: tuple[Array, Array] | None, num_nodes: int, train: LabelledNodes) -> LabelledNodes:
-    """Validation nodes and their labels, of any classes; empty for ``None``.
-
-    Raises:
-        ConfigError: If it is not a pair.
-        DataError: If a node is in ``train``, or nodes and labels cannot be used.
-    """
+def read_validation(
+    data: GraphLike, pair: tuple[Array, Array] | None, num_nodes: int, train: LabelledNodes
+) -> LabelledNodes:
+    """Validation nodes and their labels, of any classes; empty for ``None``."""
     if pair is None:
         return LabelledNodes(train.nodes[:0], train.y[:0])
     if not isinstance(pair, Sequence) or len(pair) != 2:
         raise ConfigError(f"validation must be a pair (nodes, y), got {_describe(pair)}")
-    val = read_labelled(*pair, num_nodes, "validation ")
+    val = read_labelled(data, *pair, num_nodes, "validation ")
     shared = np.intersect1d(val.nodes, train.nodes)
     if len(shared):
         raise DataError(f"validation nodes has {shared[0]}, which is in nodes; remove it from one of them")
@@ -158,13 +133,6 @@ def default_nodes(data: GraphLike, mask_name: str) -> np.ndarray | None:
     """The nodes ``[n]`` of a split that comes with the graph, or ``None`` if it has no such mask.
 
     Unlabelled nodes of an :class:`hpn.Graph` are left out.
-
-    Args:
-        data: The graph.
-        mask_name: ``train_mask``, ``val_mask`` or ``test_mask``.
-
-    Raises:
-        DataError: If the mask is not one Boolean per node.
     """
     mask = getattr(data, mask_name, None)
     if isinstance(data, Graph) and data.masks is not None:
@@ -201,9 +169,6 @@ def default_labels(data: GraphLike, rows: np.ndarray) -> np.ndarray:
     """The labels of some nodes ``[n]`` that come with the graph, in the form of :func:`read_labels`.
 
     Labels of an :class:`hpn.Graph` are the names of its classes: their numbers may change as it grows.
-
-    Raises:
-        DataError: If the graph has no labels, or one of these nodes has none.
     """
     y = getattr(data, "y", None)
     if y is None:
@@ -242,12 +207,9 @@ def check_kind(labels: list[Any]) -> None:
 
 
 def arrange_features(data: GraphLike, names: Sequence[str]) -> GraphLike:
-    """Bring the features of an :class:`hpn.Graph` into the order of ``names``.
+    """Bring the features of an :class:`hpn.Graph` into the order of ``names``; the same graph gives the same object.
 
-    The same graph gives the same object. Anything without feature names stays as it is.
-
-    Raises:
-        DataError: If a feature is missing or not among the names.
+    Anything without feature names stays as it is.
     """
     if not isinstance(data, Graph) or data.feature_names in {None, tuple(names)}:
         return data

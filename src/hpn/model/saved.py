@@ -38,11 +38,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def save_model(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write a model to a folder; an earlier one stays until the new one is complete.
-
-    Raises:
-        CheckpointError: If the folder cannot be written.
-    """
+    """Write a model to a folder; an earlier one stays until the new one is complete."""
     from hpn.experiment.run.checkpoint import save_checkpoint
 
     try:
@@ -58,11 +54,7 @@ def save_model(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def load_model(folder: Path) -> dict[str, Any]:
-    """Read what :func:`save_model` wrote.
-
-    Raises:
-        CheckpointError: If there is no saved model, or it is damaged or of another version.
-    """
+    """Read what :func:`save_model` wrote."""
     from hpn.experiment.run.checkpoint import load_checkpoint
 
     try:
