@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hpn.experiment.compare.result import Comparison
     from hpn.experiment.recipes import Published
     from hpn.experiment.run.result import RunResult
-    from hpn.experiment.tune.result import TuneResult
+    from hpn.experiment.tune.tuning import TuneResult
 
 MOST_STEPS_IN_MATRIX = 12
 NEEDED = (("AM", "%"), ("paper", "AM, %"), ("FM", "points"), ("stored", "numbers"), ("seconds", "per seed"))

@@ -15,10 +15,8 @@ from hpn.experiment.execute.jobs import JobEnd, WorkerError
 from hpn.experiment.published import Spread
 from hpn.experiment.recipes import read_recipe
 from hpn.experiment.run.runner import Job, run
-from hpn.experiment.tune.plan import make_plan
-from hpn.experiment.tune.result import TuneResult
-from hpn.experiment.tune.trials import TrialLog
-from hpn.experiment.tune.tuning import tune
+from hpn.experiment.tune.trials import TrialLog, make_plan
+from hpn.experiment.tune.tuning import TuneResult, tune
 from hpn.experiment.watch import JobsProgress, Watcher
 from hpn.learners import NCM
 from hpn.params import LogRange, OneOf

@@ -21,16 +21,34 @@ from hpn.experiment.execute import Batch, choose_job_device, open_executor
 from hpn.experiment.published import Spread, published_cell, published_source
 from hpn.experiment.recipes import Chosen, Ours, Published, Recipe, write_recipe
 from hpn.experiment.run.folder import RESULT, open_run_folder, write_json
-from hpn.experiment.run.result import RunResult
+from hpn.experiment.run.result import ProtocolFields, RunResult
 from hpn.experiment.run.runner import Job
-from hpn.experiment.tune.plan import TunePlan, make_plan
-from hpn.experiment.tune.result import TuneResult
-from hpn.experiment.tune.trials import Search, TrialLog
+from hpn.experiment.tune.trials import Search, Trial, TrialLog, TunePlan, make_plan
 from hpn.experiment.watch import Watcher
 from hpn.metrics import Summary
 from hpn.nn.device import one_thread
 
 TRIALS, RECIPE = "trials.jsonl", "recipe.yaml"
+
+
+class TuneResult(ProtocolFields):
+    """The search space, the trials and the choice."""
+
+    method: str
+    backbone: str | None
+    tasks: list[list[int]]
+    seeds: list[int]  # that a trial is averaged over
+    space: dict[str, Any]
+    best: int  # number of the chosen trial
+    settings: dict[str, Any]  # the chosen hyper-parameters, those that were given included
+    validation_am: Summary | None
+    noise: float  # standard error of a validation AM
+    trials: list[Trial]
+    result: RunResult  # the run with the chosen settings on test nodes
+    published: Published | None
+    recipe: str  # the file with the settings
+    command: str
+    out: str
 
 
 def tune(
