@@ -6,30 +6,17 @@ from torch import Tensor
 
 from hpn.errors import ConfigError
 from hpn.learners import LEARNERS, Learner, Observer
-from hpn.learners.base import State
 from hpn.streams import GraphView, Query, Step, TaskStream
 
 
 class Fixed(Learner):
     """Answers with scores it was given."""
 
-    def __init__(self, *, seed: int = 0) -> None:
-        super().__init__(seed=seed)
-
-    @property
-    def num_parameters(self) -> int:
-        return 1
-
     def _learn(self, step: Step, observer: Observer) -> None:
         self.drawn = torch.rand(3)
 
     def _scores(self, query: Query) -> Tensor:
         return self.scores
-
-    def _state(self) -> State:
-        return {}
-
-    def _load_state(self, state: State) -> None: ...
 
 
 def make_query(classes: tuple[int, ...], *, num_nodes: int, grouped: bool) -> Query:

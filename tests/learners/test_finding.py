@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -120,19 +119,6 @@ def test_installed_packages_offer_methods_by_name(
         code, _, err = call("run", "synthetic", "--method", method)
         assert (code, err.count("\n")) == (2, 1)
         assert message in err
-
-
-def test_a_learner_joins_the_package_with_one_file_and_one_line(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "src" / "hpn", tmp_path / "src" / "hpn", ignore=shutil.ignore_patterns("__pycache__"))
-    learners = tmp_path / "src" / "hpn" / "learners"
-    (learners / "linear" / "mine.py").write_text(CODE.replace("hpn.learners import", "hpn.learners.linear.ncm import"))
-    text = (learners / "__init__.py").read_text()
-    line = "from hpn.learners.linear.ncm import NCM as NCM\n"
-    (learners / "__init__.py").write_text(
-        text.replace(line, line + "from hpn.learners.linear.mine import Mine as Mine\n")
-    )
-    done = command(tmp_path, "methods", "--json", source=tmp_path / "src")
-    assert "mine" in json.loads(done.stdout), done.stderr
 
 
 def test_a_script_names_its_learner_as_others_import_it(tmp_path: Path) -> None:

@@ -26,15 +26,7 @@ from hpn.theory.linear_programming import (
 KISSING = {3: 12, 4: 24, 5: 40, 6: 72, 7: 126, 8: 240, 24: 196560}
 """How many balls touch one of their size: codes with cosine 1/2."""
 
-SHARP = [
-    (3, 1 / math.sqrt(5)),
-    (4, (1 + math.sqrt(5)) / 4),
-    (5, 1 / 5),
-    (6, 1 / 4),
-    (7, 1 / 3),
-    (21, 1 / 7),
-    (22, 1 / 6),
-]
+SHARP = [(3, 1 / math.sqrt(5)), (4, (1 + math.sqrt(5)) / 4), (5, 1 / 5), (6, 1 / 4), (7, 1 / 3), (22, 1 / 6)]
 ELSEWHERE = [(3, 0.9), (4, 0.8), (6, 0.7), (12, 0.5), (16, 0.5), (32, 0.3), (128, 0.1)]
 PLACES = sorted({*((dim, 0.5) for dim in KISSING), *SHARP, *ELSEWHERE})
 HIGH = [(512, 0.01), (1024, 0.05), (10**4, 0.001)]

@@ -15,7 +15,7 @@ import inspect
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from hpn.learners import LEARNERS, Learner
 GROUP = "hpn.learners"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Offer:
     """A learner that an installed package offers: its name, the package, and ``MODULE:CLASS``."""
 
@@ -39,17 +39,16 @@ class Offer:
 
 def installed_offers() -> list[Offer]:
     """What installed packages offer, without importing them."""
-    return sorted({_offer(point) for point in entry_points(group=GROUP)}, key=lambda offer: (offer.name, str(offer)))
-
-
-def _offer(point: EntryPoint) -> Offer:
-    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
-    return Offer(point.name, package, point.value)
+    offers = set()
+    for point in entry_points(group=GROUP):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
+        offers.add(Offer(point.name, package, point.value))
+    return sorted(offers)
 
 
 def known_names() -> list[str]:
     """Every name that stands for a learner: of this package, then of installed ones."""
-    return [*LEARNERS, *dict.fromkeys(offer.name for offer in installed_offers() if offer.name not in LEARNERS)]
+    return list(dict.fromkeys([*LEARNERS, *(offer.name for offer in installed_offers())]))
 
 
 def find_learner(method: str | type[Learner]) -> tuple[str, type[Learner]]:

@@ -142,16 +142,13 @@ def choose(
         >>> {dim: bound.thresholds[0] for dim, bound in choose(10**6, dims=(2, 4, 8)).items()}
         {2: 0.01, 4: 0.05, 8: 0.4}
     """
-
-    def fits(dim: int, threshold: float) -> bool:
-        return bound(dim, threshold).num_bytes <= budget
-
-    def bound(dim: int, threshold: float) -> MemoryBound:
-        return MemoryBound(dim, (threshold,) * 3, num_extractors, num_features, in_one_set)
-
-    # A larger distance never takes more memory.
-    places = {dim: bisect_left(THRESHOLDS, True, key=partial(fits, dim)) for dim in dims}
-    return {dim: bound(dim, THRESHOLDS[at]) if at < len(THRESHOLDS) else None for dim, at in places.items()}
+    model = partial(MemoryBound, num_extractors=num_extractors, num_features=num_features, in_one_set=in_one_set)
+    chosen: dict[int, MemoryBound | None] = {}
+    for dim in dims:
+        bounds = [model(dim, (threshold,) * 3) for threshold in THRESHOLDS]
+        at = bisect_left(bounds, True, key=lambda bound: bound.num_bytes <= budget)  # fewer bytes for larger distances
+        chosen[dim] = bounds[at] if at < len(bounds) else None
+    return chosen
 
 
 def parse_bytes(text: str) -> int:

@@ -37,9 +37,6 @@ class CodeBound:
     value: float
     is_exact: bool = False
 
-    def __int__(self) -> int:
-        return self.size
-
 
 @functools.lru_cache(maxsize=4096)
 def max_code_size(dim: int, min_cosine_distance: float) -> CodeBound:

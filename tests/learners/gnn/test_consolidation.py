@@ -78,21 +78,6 @@ def test_the_loss_has_half_the_strength_times_the_penalty(graph: Graph) -> None:
     assert learner._loss(data).item() == pytest.approx((entropy + 3.5 * sum(parts)).item(), rel=1e-5)
 
 
-def test_importance_adds_up_and_the_center_is_the_weighted_mean(graph: Graph) -> None:
-    learner = fit(Drawn(epochs=2, lr=0.1), TaskStream(graph))
-    unused = 0
-    for name, center in learner.center_.items():
-        weights = torch.stack([then[name] for then, _ in learner.log]).double()
-        importance = torch.stack([drawn[name] for _, drawn in learner.log]).double()
-        total = importance.sum(dim=0)
-        assert torch.allclose(learner.importance_[name].double(), total, atol=1e-6)
-        mean = (weights * importance).sum(dim=0) / total
-        unused += int((total == 0).sum())
-        assert torch.allclose(center[total > 0].double(), mean[total > 0], atol=1e-5)
-        assert bool(torch.isfinite(center).all())
-    assert unused > 0, "weights that no task depends on are in the test"
-
-
 class Watch(Observer):
     """Writes down importance and center as they are while the second task is learned."""
 

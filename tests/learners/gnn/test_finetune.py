@@ -96,13 +96,6 @@ def test_a_node_may_be_asked_about_twice_or_not_at_all(
     assert learner.predict_scores(Query(query.graph, query.nodes[:0], query.classes, 0)).shape == (0, 2)
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
-def test_few_drawn_neighbours_are_enough_to_learn(stream: TaskStream, backbone: Any) -> None:
-    learner = FineTune(backbone=backbone, epochs=25, batch_size=32, num_neighbors=3)
-    learner.fit_task(stream.step(0))
-    assert evaluate(learner, stream, after=0, mode="oracle").accuracy[0] > 75
-
-
 def test_a_step_of_sgd_by_hand(stream: TaskStream) -> None:
     """Along the gradient of the loss plus the weights times their decay, and nothing else."""
     task = stream.step(0)

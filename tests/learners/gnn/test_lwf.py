@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hpn.datasets import Graph
-from hpn.learners import FineTune, Learner, LwF, Observer, Progress
+from hpn.learners import Learner, LwF, Observer, Progress
 from hpn.streams import TaskStream
 
 
@@ -88,16 +88,3 @@ def test_the_teacher_is_the_network_before_the_task_and_only_there_while_it_is_l
         for name, weight in before.items():
             assert teacher is not None
             assert torch.equal(teacher[name][tuple(slice(size) for size in weight.shape)], weight), name
-
-
-def test_a_great_strength_keeps_the_old_answers_on_the_new_nodes(stream: TaskStream) -> None:
-    def shift(learner: FineTune) -> float:
-        learner.fit_task(stream.step(0))
-        task = stream.step(1)
-        adjacency = learner.network_.prepare(task.graph.edge_index, task.graph.num_nodes)
-        before = learner.network_(task.graph.x, adjacency)[task.train].softmax(dim=1).detach()
-        learner.fit_task(task)
-        after = learner.network_(task.graph.x, adjacency)[task.train].softmax(dim=1)
-        return (after - before).abs().mean().item()
-
-    assert shift(LwF(epochs=40, strength=1000.0)) < shift(FineTune(epochs=40)) / 4

@@ -18,8 +18,8 @@ def test_it_is_scikit_learns_classifier_on_smoothed_features(graph: Graph) -> No
             task = stream.step(index)
             learner.fit_task(task)
             everyone = np.arange(task.graph.num_nodes)
-            features = see(task.graph, learner.normalization).smoothed(learner.hops_[index], everyone)
-            reference = LogisticRegression(C=learner.strengths_[index], max_iter=1000)
+            features = see(task.graph, learner.normalization).smoothed(learner.classifiers_[index]["hops"], everyone)
+            reference = LogisticRegression(C=learner.classifiers_[index]["strength"], max_iter=1000)
             reference.fit(features[task.train.numpy()], task.train_y.numpy())
             query, _ = stream.query(step=index, after=index, evaluate="oracle")
             expected = reference.predict(features[query.nodes.numpy()])
@@ -33,12 +33,8 @@ def test_hops_and_strength_are_chosen_on_validation_nodes_alone(stream: TaskStre
     flipped = torch.tensor(task.classes)[1 - (task.val_y == task.classes[1]).int()]
     object.__setattr__(task, "val_y", flipped)
     wrong = Probe().fit_task(task)
-    chosen = [(p.hops_, p.strengths_) for p in (right, wrong)]  # type: ignore[attr-defined]
+    chosen = [(p.classifiers_[0]["hops"], p.classifiers_[0]["strength"]) for p in (right, wrong)]  # type: ignore[attr-defined]
     assert chosen[0] != chosen[1]
-
-
-def test_smoothing_helps_here(stream: TaskStream) -> None:
-    assert Probe().fit_task(stream.step(0)).hops_ != [0]  # type: ignore[attr-defined]
 
 
 def test_memory_grows_by_one_classifier_a_task(graph: Graph) -> None:

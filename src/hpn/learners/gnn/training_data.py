@@ -94,15 +94,9 @@ class TrainingData:
         x = move_features(self.x, device)
         if x is self.features:
             return self
-        return replace(
-            self,
-            features=x,
-            adjacency=tuple(part.to(device) for part in self.adjacency),
-            nodes=self.nodes.to(device),
-            target=self.target.to(device),
-            allowed=self.allowed.to(device),
-            device=device,
-        )
+        rest = {name: getattr(self, name).to(device) for name in ("nodes", "target", "allowed")}
+        adjacency = tuple(part.to(device) for part in self.adjacency)
+        return replace(self, features=x, adjacency=adjacency, device=device, **rest)
 
     @cached_property
     def _moved(self) -> TrainingData:

@@ -44,10 +44,8 @@ class Probe(Learner):
         seed: Unused; every learner has one.
 
     Attributes:
-        weights_: ``[num_rows, num_features]`` per task; one row for two classes, none for one class.
-        biases_: ``[num_rows]`` per task.
-        hops_: Chosen number of hops of each task.
-        strengths_: Chosen C of each task.
+        classifiers_: Of each task, in order: ``weight`` ``[num_rows, num_features]`` and ``bias``
+            ``[num_rows]`` (one row for two classes, none for one class), and the chosen ``hops`` and ``strength`` (C).
     """
 
     needs_tasks = True
@@ -59,10 +57,7 @@ class Probe(Learner):
 
     def _learn(self, step: Step, observer: Observer) -> None:
         if step.index == 0:
-            self.weights_: list[Tensor] = []
-            self.biases_: list[Tensor] = []
-            self.hops_: list[int] = []
-            self.strengths_: list[float] = []
+            self.classifiers_: list[dict[str, Any]] = []
         train, val = step.train.numpy(), step.val.numpy()
         best: tuple[tuple[float, float], Any, int, float] | None = None
         slots = see(step.graph, self.normalization)
@@ -89,12 +84,8 @@ class Probe(Learner):
             return LogisticRegression(C=strength, max_iter=self.max_iter).fit(features, y)
 
     def _keep(self, step: Step, best: tuple[Any, Any, int, float] | None) -> None:
-        weight, bias, hops, strength = (
-            torch.zeros(0, self.num_features_, device=CPU),
-            torch.zeros(0, device=CPU),
-            0,
-            0.0,
-        )
+        weight, bias = torch.zeros(0, self.num_features_, device=CPU), torch.zeros(0, device=CPU)
+        hops, strength = 0, 0.0
         if best is not None:  # else there is one class, and nothing to learn
             _, model, hops, strength = best
             # Scikit-learn sorts the classes; rows follow the task's order.
@@ -104,27 +95,26 @@ class Probe(Learner):
                 weight, bias = weight[order], bias[order]
             elif order == [1, 0]:
                 weight, bias = -weight, -bias
-        self.weights_.append(weight)
-        self.biases_.append(bias.float())
-        self.hops_.append(hops)
-        self.strengths_.append(strength)
+        learned = {"weight": weight, "bias": bias.float(), "hops": hops, "strength": strength}
+        self.classifiers_ = [*self.classifiers_, learned]
 
     def _scores(self, query: Query) -> Tensor:
         tasks = range(len(self.tasks_)) if query.task is None else (query.task,)
         slots, nodes = see(query.graph, self.normalization), query.nodes.numpy()
         by_class: dict[int, Tensor] = {}
         for task in tasks:
-            scores = self._task_scores(slots.smoothed(self.hops_[task], nodes), task)
+            learned = self.classifiers_[task]
+            scores = _task_scores(slots.smoothed(learned["hops"], nodes), learned["weight"], learned["bias"])
             confidence = (2 * scores).logsumexp(dim=1, keepdim=True)
             by_class.update(zip(self.tasks_[task], (scores + confidence).unbind(dim=1), strict=True))
         return torch.stack([by_class[label] for label in query.classes], dim=1).log_softmax(dim=1)
 
-    def _task_scores(self, features: Features, task: int) -> Tensor:
-        weight, bias = self.weights_[task], self.biases_[task]
-        logits = torch.from_numpy(np.asarray(features @ weight.numpy().T)) + bias
-        if len(bias) < 2:  # the first class is the reference
-            logits = torch.cat([torch.zeros(logits.shape[0], 1, device=CPU), logits], dim=1)
-        return logits.log_softmax(dim=1)
+
+def _task_scores(features: Features, weight: Tensor, bias: Tensor) -> Tensor:
+    logits = torch.from_numpy(np.asarray(features @ weight.numpy().T)) + bias
+    if len(bias) < 2:  # the first class is the reference
+        logits = torch.cat([torch.zeros(logits.shape[0], 1, device=CPU), logits], dim=1)
+    return logits.log_softmax(dim=1)
 
 
 def _validate(model: Any, features: Features, y: np.ndarray) -> tuple[float, float]:
