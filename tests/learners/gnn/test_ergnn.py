@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hpn.datasets import Graph
-from hpn.learners import ERGNN, Learner, Observer, Progress
+from hpn.learners import ERGNN
 from hpn.learners.gnn.replay import find
 from hpn.learners.gnn.selection import influence
 from hpn.streams import GraphView, Step, TaskStream
@@ -90,52 +91,29 @@ def test_as_many_nodes_are_kept_of_each_class_as_asked(graph: Graph, selection: 
     assert all(len({tuple(row) for row in kept["x"].tolist()}) == len(kept["y"]) for kept in learner.kept_)
 
 
-class Watch(Observer):
-    """Writes down what the loss of each task is after its first step, and what it is made of."""
-
-    def __init__(self, stream: TaskStream) -> None:
-        self.stream = stream
-        self.found: list[float] = []
-        self.new: list[float] = []
-        self.old: list[list[float]] = []
-
-    def after_epoch(self, learner: Learner, progress: Progress) -> None:
-        assert isinstance(learner, ERGNN)
-        if progress.done > 1:
-            return
-        task = self.stream.step(progress.task)
-        self.found.append(learner._loss(learner._training_data(task)).item())
-        self.new.append(self._losses(learner, task.graph, task.train, task.train_y).mean().item())
-        old: list[float] = []
-        for kept in learner.kept_:
-            view, nodes = find(kept, task)
-            old.extend(self._losses(learner, view, nodes, kept["y"]).tolist())
-        self.old.append(old)
-
-    def _losses(self, learner: ERGNN, view: GraphView, nodes: Tensor, y: Tensor) -> Tensor:
-        """Of each node, among the classes of its own task or all seen."""
-        with torch.no_grad():
-            logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[nodes]
-        column = []
-        for label in y.tolist():
-            own = next(task for task in learner.tasks_ if label in task)
-            column.append((own if learner.scenario_ == "task" else learner.classes_).index(label))
-        return -logits.log_softmax(dim=1)[torch.arange(len(y)), column]
-
-
 @pytest.mark.parametrize("new_share", [None, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("edges", ["within", "seen"])
 @pytest.mark.parametrize("scenario", ["task", "class"])
 def test_new_and_old_losses_are_weighed(graph: Graph, scenario: Any, edges: Any, new_share: float | None) -> None:
     stream = TaskStream(graph, scenario=scenario, edges=edges)
-    watch = Watch(stream)
     learner = ERGNN(buffer_size=5, epochs=2, lr=0.05, dropout=0.0, new_share=new_share)
-    for index in range(3):
-        learner.fit_task(stream.step(index), watch)
-    assert [len(old) for old in watch.old] == [0, 10, 20]
-    assert watch.found[0] == pytest.approx(watch.new[0], rel=1e-5)
-    for index in (1, 2):
-        kept, count = len(watch.old[index]), len(stream.step(index).train)
-        share = kept / (count + kept) if new_share is None else new_share
-        expected = share * watch.new[index] + (1 - share) * np.mean(watch.old[index])
-        assert watch.found[index] == pytest.approx(expected, rel=1e-4)
+    for index in range(2):
+        learner.fit_task(stream.step(index))
+    step = stream.step(2)
+    learner._arrive(step)
+    learner._begin_task(step)
+    learner._recall(step)
+
+    def losses(view: GraphView, nodes: Tensor, y: Tensor, classes: tuple[int, ...]) -> Tensor:
+        """Of each node, among the classes of its own task or all seen."""
+        logits = learner.network_(view.x, learner.network_.prepare(view.edge_index, view.num_nodes))[nodes]
+        known = classes if scenario == "task" else learner.classes_
+        return F.cross_entropy(logits, torch.tensor([known.index(label) for label in y.tolist()]), reduction="none")
+
+    kept = zip(learner.kept_, learner.tasks_, strict=False)
+    old = torch.cat([losses(*find(part, step), part["y"], classes) for part, classes in kept])
+    new = losses(step.graph, step.train, step.train_y, step.classes)
+    assert len(old) == 20
+    share = len(old) / (len(new) + len(old)) if new_share is None else new_share
+    expected = share * new.mean() + (1 - share) * old.mean()
+    assert learner._loss(learner._training_data(step)).item() == pytest.approx(expected.item(), rel=1e-4)
