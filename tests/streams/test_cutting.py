@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -69,13 +68,9 @@ def test_small_parts_cut_the_same_views(tagged: Graph, edges: Edges, monkeypatch
         assert_same_view(one, other)
 
 
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
 @pytest.mark.parametrize("edges", ["within", "seen"])
-def test_neighbours_are_in_the_order_of_the_view_whatever_order_they_had(
-    tagged: Graph, trace: Trace, edges: Edges, index_type: Any
-) -> None:
+def test_neighbours_are_in_the_order_of_the_view(tagged: Graph, trace: Trace, edges: Edges) -> None:
     stream = TaskStream(tagged, edges=edges)
-    stream._cutter._index_type = index_type
     for view in (stream.step(0).graph, stream.query(step=None, after=2, evaluate="global")[0].graph):
         assert torch.equal(view.edge_index, GraphView(view.x, view.edge_index.flip(1)).edge_index)
         assert trace.edges(view) <= {tuple(pair) for pair in tagged.edge_index.t().tolist()}

@@ -4,7 +4,7 @@
 
     header.json      name, classes and features of the graph; type, shape and SHA-256 of every array
     indptr.bin       where the neighbours of each node begin, int64
-    indices.bin      the neighbours, int32 (int64 beyond 2³¹ nodes)
+    indices.bin      the neighbours, int32
     x.bin            dense features, float32 or float16; or x_indptr, x_indices and x_values, sparse ones
     y.bin            the class of each node, int64, −1 if unknown
     train.bin, …     a given split, one byte per node

@@ -45,7 +45,6 @@ class ViewCutter:
         owner = step_of[by_rank]
         sizes = torch.bincount(owner + 1, minlength=num_steps + 1).tolist()  # the first are in no step
         self._nodes = torch.split(by_rank[torch.argsort(owner, stable=True)], sizes)[1:]
-        self._index_type = np.int32 if graph.num_nodes < 2**31 else np.int64
         self._ids = torch.randint(2**62, self._rank.shape, generator=generator)
         self._views: dict[tuple[int, ...], tuple[GraphView, Tensor]] = {}
 
@@ -79,7 +78,7 @@ class ViewCutter:
     def _edges_among(self, nodes: Tensor, *, are_mixed: bool) -> tuple[Tensor, Tensor]:
         """The edges among some nodes that the stream allows, compressed; nodes are numbered by position."""
         rows, indptr = nodes.numpy(), self._graph.indptr.numpy()
-        local = np.full(self._graph.num_nodes, -1, dtype=self._index_type)
+        local = np.full(self._graph.num_nodes, -1, dtype=np.int32)
         local[rows] = np.arange(len(rows), dtype=local.dtype)
         owner = self._step_of.numpy() if are_mixed and self._edges == "within" else None
         first = indptr[rows]
@@ -118,8 +117,6 @@ def _cut_evenly(count: np.ndarray, most: int) -> list[slice]:
 def _sort_rows(count: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Sort the neighbours of each node, so that the order of edges in the full graph is not visible."""
     row = np.repeat(np.arange(len(count)), count)
-    if target.dtype == np.int64:
-        return np.asarray(target[np.lexsort((target, row))])
     key = row << 32
     key |= target
     key.sort()

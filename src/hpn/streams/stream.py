@@ -104,7 +104,6 @@ class Stream(ABC):
         self.seed, self._graph = seed, graph
         self._step_of, self._split = self._assign_nodes()
         self._cutter = ViewCutter(graph, self._step_of, len(self), self.edges, seed, copies=self.copies_views)
-        self._queried: dict[tuple[tuple[int, ...], Part], tuple[Tensor, AnswerKey]] = {}
 
     @classmethod
     @abstractmethod
@@ -161,9 +160,13 @@ class Stream(ABC):
             in_view = tuple(range(max(after, step or 0) + 1))
             classes = tuple(dict.fromkeys(c for seen in self.classes[: after + 1] for c in seen))
         view, nodes = self._cutter.view(in_view)
-        rows, key = self._select(in_view, nodes, step, after, part)
-        task = step if evaluate == "oracle" else None
-        return Query(view, rows, classes, task, grouped=evaluate == "grouped"), key
+        chosen = getattr(self._split, part)[nodes]
+        if step is not None:
+            chosen &= self._step_of[nodes] == step
+        rows = torch.nonzero(chosen).flatten()
+        queried = nodes[rows]
+        query = Query(view, rows, classes, step if evaluate == "oracle" else None, grouped=evaluate == "grouped")
+        return query, AnswerKey(self._labels(queried, after), self._step_of[queried], queried)
 
     def queries(
         self, *, after: int, evaluate: Evaluate, part: Part = "test", ahead: int = 0
@@ -192,18 +195,3 @@ class Stream(ABC):
 
     def _in_view(self, index: int) -> tuple[int, ...]:
         return (index,) if self.edges == "within" else tuple(range(index + 1))
-
-    def _select(
-        self, in_view: tuple[int, ...], nodes: Tensor, step: int | None, after: int, part: Part
-    ) -> tuple[Tensor, AnswerKey]:
-        """Query nodes as rows of a view of ``nodes``, and the answers; those of single steps are cached."""
-        if (in_view, part) in self._queried:
-            return self._queried[in_view, part]
-        chosen = getattr(self._split, part)[nodes]
-        if step is not None:
-            chosen = chosen & (self._step_of[nodes] == step)
-        rows = torch.nonzero(chosen).flatten()
-        found = rows, AnswerKey(self._labels(nodes[rows], after), self._step_of[nodes[rows]], nodes[rows])
-        if len(in_view) == 1:  # the step of the query is then the one in view, or none is named
-            self._queried[in_view, part] = found
-        return found
