@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpn.datasets import Graph, Masks
 from hpn.errors import DataError
@@ -18,14 +16,6 @@ def test_statistics() -> None:
     graph = build(links=torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]))
     assert (graph.num_nodes, graph.num_links, graph.num_edges) == (3, 5, 2)
     assert (graph.num_features, graph.num_classes, graph.class_sizes()) == (3, 2, [1, 1])
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=30))
-def test_links_become_undirected_simple_and_sorted(pairs: list[tuple[int, int]]) -> None:
-    links = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).t()
-    expected = sorted({(a, b) for a, b in pairs if a != b} | {(b, a) for a, b in pairs if a != b})
-    graph = build(x=torch.ones(6, 2), y=torch.zeros(6), links=links)
-    assert [tuple(pair) for pair in graph.edge_index.t().tolist()] == expected
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

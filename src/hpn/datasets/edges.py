@@ -68,9 +68,6 @@ class LinkSorter:
 
     def _ranges(self) -> Iterator[tuple[int, int, int]]:
         """Ranges of nodes with few enough ends of links to be sorted at once, and the number of those ends."""
-        if 2 * self.num_links <= SORTED_AT_ONCE:
-            yield 0, self.num_nodes, 2 * self.num_links
-            return
         ends = np.zeros(self.num_nodes + 1, dtype=np.int64)
         for block in self.blocks():
             for end in block:

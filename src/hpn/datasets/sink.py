@@ -66,13 +66,9 @@ class FeatureWriter:
 
     def append(self, rows: Array | sp.csr_matrix) -> None:
         """Write the features of the next nodes ``[n, num_features]``."""
-        # Numbers that float32 cannot hold become infinite here, and are reported with their place.
-        with np.errstate(over="ignore"):
-            x = (
-                torch.from_numpy(np.ascontiguousarray(rows, np.float32))
-                if isinstance(rows, np.ndarray)
-                else to_csr(rows)
-            )
+        with np.errstate(over="ignore"):  # numbers that float32 cannot hold become infinite, and are reported below
+            given = to_csr(rows) if isinstance(rows, sp.csr_matrix) else np.ascontiguousarray(rows, np.float32)
+            x = torch.as_tensor(given)
         check_finite(self._name, x, self._num_nodes)
         arrays = {name: part.numpy() for name, part in name_features(normalize_rows(x, self._normalize)).items()}
         if "x_indptr" in arrays:

@@ -150,11 +150,8 @@ BAD_ARRAYS = {
     "no features": ({"attr_matrix": None}, "missing attr_matrix (or attr_indptr"),
     "half the sparse features": (sparse_features(np.eye(5), attr_data=None), "missing attr_data;"),
     "indptr falls": ({"adj_indptr": [0, 4, 1, 4, 5, 5]}, "do not fit each other: "),
-    "indptr short": ({"adj_indptr": [0, 1, 5]}, "do not fit each other: index pointer size"),
-    "indptr starts late": (
-        {"adj_indptr": [1, 1, 4, 4, 5, 5]},
-        "do not fit each other: index pointer should start with 0",
-    ),
+    "indptr short": ({"adj_indptr": [0, 1, 5]}, "do not fit each other: "),
+    "indptr starts late": ({"adj_indptr": [1, 1, 4, 4, 5, 5]}, "do not fit each other: "),
     "indptr ends early": ({"adj_indptr": [0, 1, 4, 4, 4, 4]}, "adj_indptr ends at 4, before the last of 5"),
     "unknown node": ({"adj_indices": [1, 0, 2, 5, 3]}, "adj_indices[3] is 5; adj_shape allows 0 to 4"),
     "not square": ({"adj_shape": [5, 6]}, "adj_shape is (5, 6)"),
@@ -179,14 +176,8 @@ BAD_ARRAYS = {
         {"node_time": [3] * 5, "labels_by_time": [0] * 5},
         "labels_by_time is int64 of shape (5,), expected numbers in two dimensions",
     ),
-    "label below -1": ({"labels": [0, 1, -2, 1, 0]}, "label -2 is below -1"),
-    "labels short": ({"labels": [0, 1]}, "5 nodes have features but 2 have labels"),
-    "no label at all": ({"labels": [-1] * 5}, "no node has a label"),
     "features short": ({"attr_matrix": np.ones((4, 2))}, "4 nodes have features"),
     "features text": ({"attr_matrix": np.full((5, 2), "a")}, "attr_matrix is <U1"),
-    "no feature columns": ({"attr_matrix": np.zeros((5, 0))}, "shape (5, 0)"),
-    "nan feature": ({"attr_matrix": np.where(np.eye(5, 6, k=1), NAN, 0)[::-1]}, "feature 5 of node 0 is nan"),
-    "infinite at the end": ({"attr_matrix": np.where(np.eye(5) * np.arange(5) > 3, -INF, 0)}, "4 of node 4 is -inf"),
     "too large for float32": ({"attr_matrix": np.full((5, 1), 1e300)}, "feature 0 of node 0 is inf"),
     "sparse sum too large": (
         sparse_features(
@@ -200,12 +191,8 @@ BAD_ARRAYS = {
     ),
     "sparse data short": (sparse_features(np.eye(5), attr_data=[1.0]), "do not fit each other: "),
     "sparse data text": (sparse_features(np.eye(5), attr_data=list("abcde")), "attr_data is <U1 of shape (5,)"),
-    "mask short": ({"train_mask": [True, False], "test_mask": [False] * 5}, "train mask must be 5 Booleans"),
     "mask of twos": ({"train_mask": [0, 2, 0, 0, 0], "test_mask": [0] * 5}, "train_mask[1] is 2"),
     "mask alone": ({"train_mask": [True] * 5}, "has train_mask; give train_mask and test_mask"),
-    "masks overlap": ({"train_mask": [True] * 5, "test_mask": [True] * 5}, "node 0 is in two"),
-    "names too few": ({"class_names": ["cat"]}, "1 class names for 2 classes"),
-    "one-hot labels": ({"labels": np.eye(5, dtype=int)}, "labels is int64 of shape (5, 5)"),
     "no text label": ({"labels": [""] * 5}, "no node has a label"),
     "text labels and names": (
         {"labels": list("abcde"), "class_names": ["a"]},
@@ -215,17 +202,6 @@ BAD_ARRAYS = {
     "ids of fractions": ({"node_ids": np.ones(5)}, "node_ids is float64"),
     "ids twice": ({"node_ids": [1, 2, 3, 2, 5]}, "node_ids has 2 more than once"),
     "feature names short": ({"feature_names": ["a"]}, "feature_names has 1 names for 2 features"),
-    "no nodes": (
-        {
-            "adj_indptr": [0],
-            "adj_indices": np.zeros(0, int),
-            "adj_data": None,
-            "adj_shape": [0, 0],
-            "attr_matrix": np.zeros((0, 3)),
-            "labels": np.zeros(0, int),
-        },
-        "expected nodes with features",
-    ),
 }
 
 
