@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 Cli = Callable[..., tuple[int, str, str]]
 SMALL = ("--set", "data.num_nodes=120", "--set", "data.num_links=400", "--set", "data.num_classes=4")
 
@@ -48,23 +46,6 @@ def test_options_of_tables(cli: Cli) -> None:
     assert "- 1 edge with an unknown end dropped" in out
     code, out, _ = cli("import", "t", "again", *words, "--json")
     assert (code, len(json.loads(out)["notes"])) == (0, 4)
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("synthetic", "."), "exists"),
-        (("synthetic", "s", "--features", "int8"), "float32 or float16"),
-        (("synthetic", "s", "--missing", "mean"), "data set synthetic has no 'missing'"),
-        (("nothing", "s"), "no data set or file"),
-    ],
-)
-def test_what_is_wrong_is_one_line(cli: Cli, words: tuple[str, ...], complaint: str) -> None:
-    code, out, err = cli("import", *words)
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert len(err.splitlines()) == 1
-    assert not Path("s").exists()
 
 
 def test_a_damaged_store_is_named(cli: Cli) -> None:

@@ -61,25 +61,6 @@ def test_what_is_chosen_fits_the_budget(cli: Cli) -> None:
     assert "20,000 bytes" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("bound", "--dim", "0", "--threshold", "0.3"), "dim must be at least 1"),
-        (("bound", "--dim", "2", "--threshold", "0"), "above 0 and at most 2"),
-        (("bound", "--dim", "2", "--threshold", "0.3", "--extractors", "0"), "1 extractor"),
-        (("choose", "--budget", "much"), "1MB"),
-        (("choose", "--budget", "0"), "1MB"),
-        (("check", "nowhere"), "not a run folder"),
-        (("retention", "nothing"), "nothing"),
-        (("plot", "--dim", "2", "--out", "no/such/folder.svg"), "--out"),
-    ],
-)
-def test_a_wrong_argument_is_one_line_and_exit_code_2(cli: Cli, words: tuple[str, ...], complaint: str) -> None:
-    code, out, err = cli("theory", *words)
-    assert (code, out) == (2, "")
-    assert complaint in err.splitlines()[-1]
-
-
 def test_the_picture_has_a_line_for_each_dimension(cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("theory", "plot", "--dim", "2", "--dim", "16", "--out", "x.svg")
     assert code == 0

@@ -309,17 +309,3 @@ def test_the_old_model_stays_if_the_new_one_cannot_be_written(
     other.save(folder)
     assert HPNClassifier.load(folder).classes_.tolist() == ["apple", "fig"]
     assert len(contents(folder)) == 2, "nothing of what failed is left"
-
-
-def test_a_model_that_cannot_be_saved_stays_as_it_is(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = learn(HPNClassifier(width=64), graph, 0, 1)
-    expected = model.predict_proba(graph).tobytes()
-    with monkeypatch.context() as patch:
-        patch.setattr("hpn.experiment.run.checkpoint.write_atomic", lambda *_: (_ for _ in ()).throw(_full()))
-        with pytest.raises(CheckpointError, match=r"no space left to write .*; no model is there yet, free"):
-            model.save(tmp_path)
-    assert model.predict_proba(graph).tobytes() == expected
-    model.save(tmp_path)
-    assert HPNClassifier.load(tmp_path).predict_proba(graph).tobytes() == expected
