@@ -265,7 +265,7 @@ def test_explain_names_neighbours_and_features(cli: Cli, fitted: str) -> None:
     lines = out.splitlines()
     assert lines[0].startswith("node n 10: kiwi (")
     for slot in ("its own features", "nodes 1 hop away", "nodes 2 hops away"):
-        assert any(line.startswith(f"  {slot}") and "speak for kiwi" in line for line in lines)
+        assert any(line.startswith(f"  {slot}") and "support kiwi" in line for line in lines)
     found = read_json(cli, "explain", "model", fitted, "--node", "n 10")
     assert {share["of"] for share in found["neighbors"][:2]} == {"n 7", "n 13"}
     assert {share["label"] for share in found["neighbors"][:2]} == {"kiwi"}

@@ -161,8 +161,8 @@ def test_the_text_by_hand() -> None:
     )
     assert str(explanation).splitlines() == [
         "node 17: apple (73%), member; next berry (20%)",
-        "  its own features   speak for apple: +1.25 for apple, -0.50 for berry",
-        "  nodes 1 hop away   speak for berry: -0.13 for apple, +0.75 for berry",
+        "  its own features   support apple: +1.25 for apple, -0.50 for berry",
+        "  nodes 1 hop away   support berry: -0.13 for apple, +0.75 for berry",
         "  nearby evidence    are neutral: +0.00 for apple, +0.04 for berry",
         "  neighbours that matter most, for apple over berry: n 7 (berry) -0.50, n 9 +0.25",
         "  its features that matter most, for apple over berry: size +0.12",

@@ -207,9 +207,9 @@ class Explanation:
         if self.runner_up is not None:
             lines[0] += f"; next {self.runner_up} ({self.runner_up_probability:.0%})"
         for slot in self.slots:
-            speaks = "are neutral" if slot.speaks_for is None else f"speak for {slot.speaks_for}"
+            verdict = "are neutral" if slot.speaks_for is None else f"support {slot.speaks_for}"
             other = "" if slot.runner_up is None else f", {slot.runner_up:+.2f} for {self.runner_up}"
-            lines.append(f"  {slot.slot:<18} {speaks}: {slot.predicted:+.2f} for {self.predicted}{other}")
+            lines.append(f"  {slot.slot:<18} {verdict}: {slot.predicted:+.2f} for {self.predicted}{other}")
         over = f"that matter most, for {self.predicted} over {self.runner_up}"
         for what, shares in (("neighbours", self.neighbors), ("its features", self.features)):
             lines += [f"  {what} {over}: {', '.join(map(str, shares))}"] if shares else []

@@ -255,7 +255,7 @@ async function explore(root) {
       label(cx, 18, "neutral"), label(cx + r - 14, cy + 5, "for", "end"), label(cx - r + 14, cy + 5, "against", "start"),
       svg("text", { class: "big", x: cx, y: cy - 14, "text-anchor": "middle" }, String(data.prototypes.length)),
       label(cx, cy + 16, `of at most ${data.bounds.atomic} in use`),
-      label(cx, cy + 62, "larger dots serve more nodes"), label(cx, cy + 84, "the dashed half is never used"),
+      label(cx, cy + 62, "larger dots: more nodes"), label(cx, cy + 84, "the dashed half is never used"),
     ]);
     const dots = data.prototypes.map((one) => {
       const [x, y] = on(one.angle, r), text = describePrototype(one);
@@ -278,7 +278,7 @@ async function explore(root) {
     get(".ex-circle").append(picture);
     const founded = (one) => (one.founded === null ? "unknown" : String(one.founded + 1));
     const rows = data.prototypes.map((one) => [signed(one.position), `${signed(one.angle)}°`, says(one.angle), String(one.nodes), String(one.classes), founded(one)]);
-    get(".ex-table").append(table(["prototype", "angle", "says", "nodes", "classes", "step"], rows));
+    get(".ex-table").append(table(["prototype", "angle", "meaning", "nodes", "classes", "step"], rows));
   }
 
   function buildLegend() {
