@@ -76,8 +76,14 @@ def test_unfinished_runs_and_runs_without_states(folder: Path) -> None:
     checked = check_run(folder)
     assert (checked.holds, checked.codes, len(checked.growth)) == (True, [], 2), "from the result"
     results[1].unlink()
-    with pytest.raises(RunFolderError, match="learned no task yet"):
-        check_run(folder)
+    run("synthetic", method="ncm", settings=DATA, out=folder / "other")
+    for path, message in (
+        (folder, "learned no task yet"),
+        (folder / "seed-0", "not a run folder"),
+        (folder / "other", "a run of ncm, which has no prototypes"),
+    ):
+        with pytest.raises(RunFolderError, match=message):
+            check_run(path)
 
 
 def test_prototypes_that_are_too_close_are_found(folder: Path) -> None:
@@ -108,11 +114,3 @@ def test_too_many_prototypes_for_one_code_are_found_before_the_theorems_bound(tm
     assert check_run(tmp_path / "r").violations == [
         "seed 0: 20 atomic prototypes after task 1, where one code can have 7"
     ]
-
-
-def test_folders_that_cannot_be_checked_are_named(tmp_path: Path) -> None:
-    run("synthetic", method="ncm", settings=DATA, out=tmp_path / "r")
-    with pytest.raises(RunFolderError, match="a run of ncm, which has no prototypes"):
-        check_run(tmp_path / "r")
-    with pytest.raises(RunFolderError, match="not a run folder"):
-        check_run(tmp_path)

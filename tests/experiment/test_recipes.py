@@ -90,16 +90,12 @@ def test_a_recipe_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ("a: [", "is not YAML"),
         ("- 1", "is not a recipe: expected dataset"),
-        ("", "is not a recipe"),
         ("method: finetune", "dataset: field required"),
         ("{dataset: x, method: finetun, scenario: task, settings: {}}", "did you mean 'finetune'"),
         ("{dataset: x, method: ncm, scenario: both, settings: {}}", "scenario: input should be 'task'"),
-        ("{dataset: x, method: ncm, scenario: task, setting: {}}", "settings: field required"),
         ("{dataset: x, method: ncm, scenario: task, settings: {}, our: 1}", "no 'our'; did you mean 'ours'"),
         ("{dataset: x, method: ncm, scenario: task, settings: {max_hop: 1}}", "did you mean 'max_hops'"),
-        ("{dataset: x, method: ncm, scenario: task, settings: {max_hops: many}}", "max_hops = 'many'"),
         ("{dataset: x, method: ncm, scenario: task, settings: {seed: 1}}", "ncm has no 'seed'"),
-        ("{dataset: x, method: ncm, scenario: task, settings: 3}", "settings: input should be a valid dict"),
     ],
 )
 def test_a_bad_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from hpn.errors import ConfigError
 from hpn.evaluation import Row
 from hpn.experiment.retention import study_retention
 from hpn.experiment.run.runner import run
@@ -67,8 +66,3 @@ def test_where_the_rank_condition_can_hold_it_is_evaluated() -> None:
     assert theorem.can_have_full_rank
     assert theorem.eigenvalue > 0
     assert theorem.right_proved > 0
-
-
-def test_a_wrong_setting_is_named() -> None:
-    with pytest.raises(ConfigError, match="epochz"):
-        study_retention("synthetic", settings={"epochz": 3})

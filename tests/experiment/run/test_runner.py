@@ -157,16 +157,10 @@ def test_a_checkpoint_that_does_not_fit_is_named(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"seeds": seeds} for seeds in (0, -1, [], [1, 1], [-1])),
-        *({"settings": {"epochs": 0}}, {"method": "nope"}, {"tasks": "0,0"}, {"edges": "no"}),
-    ],
-)
-def test_nothing_is_written_when_an_argument_is_wrong(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="seeds must be" if "seeds" in wrong else None):
-        quick(tmp_path / "x", **wrong)
+@pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [-1]])
+def test_nothing_is_written_when_seeds_are_wrong(tmp_path: Path, seeds: Any) -> None:
+    with pytest.raises(ConfigError, match="seeds must be"):
+        quick(tmp_path / "x", seeds=seeds)
     assert not (tmp_path / "x").exists()
 
 
