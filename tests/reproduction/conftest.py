@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pytest
 
 from hpn.metrics import METRICS, Measured, summarize
-from hpn.report.figures import chart_spec
 from hpn.reproduction.experiments import EXPERIMENTS
 
 Content = dict[str, Any]
 LEVELS = ("atomic", "node", "class")
-HOSTILE = "a|b `c` <b>&_d_</b>\n[x](y)\\"
 FAILED = {
     **dict.fromkeys(("am", "fm", "ars", "matrices", "parameters", "stored", "prototypes", "bounds")),
     **dict.fromkeys(("parameter_bound", "growth", "seconds", "params", "views", "separation")),
@@ -138,40 +134,8 @@ def build_content(experiment: str, *sections: Content, **options: Any) -> Conten
     return {"schema": 1, "experiment": experiment, "sections": found}
 
 
-def read_tables(markdown: str) -> list[list[list[str]]]:
-    """The tables of a page: rows of cells, the line of rules left out."""
-    tables: list[list[list[str]]] = []
-    previous = ""
-    for line in markdown.split("\n"):
-        if line.startswith("|"):
-            if not previous.startswith("|"):
-                tables.append([])
-            tables[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
-        previous = line
-    for table in tables:
-        rule = table.pop(1)
-        assert all(re.fullmatch(r"-{2,}:?|-+", cell) for cell in rule), rule
-        assert {len(row) for row in [*table, rule]} == {len(table[0])}, table
-    return tables
-
-
 def fail_case(section: Content, number: int) -> None:
     section["cases"][number] |= FAILED
-
-
-def plotted_rows(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
-    """Everything that a chart plots, in order; data that layers share once."""
-    found: list[dict[str, Any]] = []
-
-    def walk(part: Any) -> None:
-        if isinstance(part, dict):
-            values = part.get("data", {}).get("values", []) if isinstance(part.get("data"), dict) else []
-            found.extend(row for row in values if row not in found)
-        for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-            walk(child)
-
-    walk(chart_spec(chart))
-    return found
 
 
 def write_graph_file(path: Path, num_nodes: int, num_classes: int, noise: float) -> Path:
@@ -228,19 +192,3 @@ def make_content() -> Callable[..., Content]:
 @pytest.fixture
 def fail() -> Callable[[Content, int], None]:
     return fail_case
-
-
-@pytest.fixture
-def tables_of() -> Callable[[str], list[list[list[str]]]]:
-    return read_tables
-
-
-@pytest.fixture
-def plotted() -> Callable[[alt.TopLevelMixin], list[dict[str, Any]]]:
-    return plotted_rows
-
-
-@pytest.fixture
-def hostile() -> str:
-    """A name that would break tables, links and markup."""
-    return HOSTILE

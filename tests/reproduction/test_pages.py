@@ -11,11 +11,29 @@ from hpn.reproduction import pages
 from hpn.reproduction.content import Content
 from hpn.reproduction.figures import PageFigure
 
+HOSTILE = "a|b `c` <b>&_d_</b>\n[x](y)\\"
 JUDGED = ["the paper", "Δ", "verdict"]
 
 
+def read_tables(markdown: str) -> list[list[list[str]]]:
+    """The tables of a page: rows of cells, the line of rules left out."""
+    tables: list[list[list[str]]] = []
+    previous = ""
+    for line in markdown.split("\n"):
+        if line.startswith("|"):
+            if not previous.startswith("|"):
+                tables.append([])
+            tables[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        previous = line
+    for table in tables:
+        rule = table.pop(1)
+        assert all(re.fullmatch(r"-{2,}:?|-+", cell) for cell in rule), rule
+        assert {len(row) for row in [*table, rule]} == {len(table[0])}, table
+    return tables
+
+
 @pytest.fixture
-def render(tables_of):
+def render():
     """Render a page, or the summary of several, and check what every page must be."""
 
     def make(content):
@@ -34,7 +52,7 @@ def render(tables_of):
         assert sorted(file for _, file in shown) == sorted(page.figures)
         assert text.count("![") == len(shown)
         assert all(file.startswith(f"{page.name}-") for file in page.figures)
-        return page, tables_of(text), outside
+        return page, read_tables(text), outside
 
     return make
 
@@ -70,13 +88,13 @@ def test_what_is_missing(experiment, make_content, render):
     assert "Nothing was run here." in " ".join(render(content)[0].markdown.split())
 
 
-def test_hostile_names(experiment, make_content, make_section, hostile, render):
-    sections = [make_section(experiment, hostile + end, is_paper=False) for end in ("", "!", "\udcff")]
+def test_hostile_names(experiment, make_content, make_section, render):
+    sections = [make_section(experiment, HOSTILE + end, is_paper=False) for end in ("", "!", "\udcff")]
     for section in sections:
-        section |= {"classes": dict.fromkeys(section["classes"], hostile), "versions": {hostile: hostile}}
-        section["command"] = f"hpn reproduce '```\n{hostile}'"
+        section |= {"classes": dict.fromkeys(section["classes"], HOSTILE), "versions": {HOSTILE: HOSTILE}}
+        section["command"] = f"hpn reproduce '```\n{HOSTILE}'"
         for case in section["cases"]:
-            case["command"] = f"hpn run '{hostile}\n```'"
+            case["command"] = f"hpn run '{HOSTILE}\n```'"
     contents = make_content(experiment, *sections)
     for page, _, outside in (render(contents), render({experiment: contents})):
         page.markdown.encode()
@@ -123,11 +141,11 @@ def test_ablation(make_content, fail, render):
     assert [row[1] == "–" for row in steps[1:]] == [True, True, False]
 
 
-def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile, render):
+def test_seeds_and_rows_that_were_run_again(make_content, make_section, render):
     sections = [make_section("dynamics", name) for name in ("cora", "citeseer")]
     sections.append(make_section("dynamics", "digits", num_seeds=3))
     assert "later runs" not in render(make_content("dynamics", *sections))[0].markdown
-    for section, version in zip(sections[:2], ("0.2.0", hostile), strict=True):
+    for section, version in zip(sections[:2], ("0.2.0", HOSTILE), strict=True):
         again = {"command": f"{section['command']} --only best", "versions": {"hpn": version}}
         section["cases"][3]["again"] = again
     part = render(make_content("dynamics", *sections))[0].markdown.partition("## Run it again")[2]
@@ -135,7 +153,7 @@ def test_seeds_and_rows_that_were_run_again(make_content, make_section, hostile,
     assert "- cora, citeseer: seeds 0, 1; python 3.11.7, hpn 0.1.0.\n" in part
     assert "- digits: seeds 0, 1, 2; python" in part
     assert "- hpn (best) on cora: hpn 0.2.0.\n" in part
-    assert f"- hpn (best) on citeseer: hpn {plain_markdown(hostile)}.\n" in part
+    assert f"- hpn (best) on citeseer: hpn {plain_markdown(HOSTILE)}.\n" in part
 
 
 def test_summary_of_nothing_and_of_other_seeds(make_content, render):

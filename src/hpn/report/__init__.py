@@ -11,16 +11,11 @@ if TYPE_CHECKING:
     from hpn.report.page import render_page, write_report
     from hpn.report.results import Run, RunGroup, load_run
 
-_HOMES = {
-    "FIGURES": "figures",
-    "RunGroup": "results",
-    "Run": "results",
-    "chart_spec": "figures",
-    "chart_svg": "figures",
-    "load_run": "results",
-    "render_page": "page",
-    "write_comparison": "comparison",
-    "write_report": "page",
+_NAMES = {
+    "comparison": ("write_comparison",),
+    "figures": ("FIGURES", "chart_spec", "chart_svg"),
+    "page": ("render_page", "write_report"),
+    "results": ("Run", "RunGroup", "load_run"),
 }
 
 __all__ = [
@@ -37,6 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"hpn.report.{_HOMES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"hpn.report.{module}"), name)
     raise AttributeError(f"module 'hpn.report' has no attribute {name!r}")

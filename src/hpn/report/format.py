@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeGuard
@@ -177,10 +178,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the range of a float
-        return False
+    return abs(value) <= sys.float_info.max  # not NaN, and no integer beyond the range of a float
 
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
