@@ -1,4 +1,4 @@
-"""Errors that are the user's to fix: one line that says what is wrong, where, and what to do."""
+"""Errors that users can fix: one line states what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

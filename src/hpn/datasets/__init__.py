@@ -1,4 +1,4 @@
-"""Where the graph comes from. The catalog is there without PyTorch, which :class:`Graph` needs."""
+"""Graphs: data sets by name, and files of your own. The catalog is imported without PyTorch."""
 
 from typing import TYPE_CHECKING, Any
 

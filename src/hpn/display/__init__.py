@@ -1,1 +1,1 @@
-"""What people see of a command: tables on standard output, progress on standard error."""
+"""What a command prints: tables on standard output, progress on standard error."""

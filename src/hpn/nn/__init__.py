@@ -1,4 +1,4 @@
-"""Tensors in, tensors out: backbones and feature propagation."""
+"""Networks on tensors: backbones and feature propagation."""
 
 from hpn.nn.backbones import BACKBONES, GAT, GCN, GIN, Backbone, grow_outputs, make_backbone
 from hpn.nn.subgraphs import Adjacency, SubgraphCutter

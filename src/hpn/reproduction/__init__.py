@@ -1,4 +1,4 @@
-"""The whole paper at one command: its experiments, their pages, and what agrees with ours."""
+"""The experiments of the paper: what is run, the pages, and the comparison with its numbers."""
 
 from hpn.reproduction.engine import reproduce
 from hpn.reproduction.experiments import EXPERIMENTS
