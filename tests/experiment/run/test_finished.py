@@ -95,6 +95,6 @@ def test_a_request_that_cannot_be_kept_or_read(result: dict[str, Any], monkeypat
     finished.keep_request(folder, REQUEST, inputs, since=inputs[0].stat().st_ctime_ns - 1)
     assert find_finished(REQUEST, folder) is None, "an input changed during the run"
     finished.keep_request(folder, REQUEST, inputs, since=time.time_ns())
-    monkeypatch.setattr(finished, "MOST_FILES", 3)
+    monkeypatch.setattr(finished, "MOST_FILES", 1)
     run(**REQUEST)
     assert not (folder / finished.REQUEST).exists(), "too many files"

@@ -6,6 +6,7 @@ are unchanged, the result is read as it is; otherwise the run is resolved from i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -34,8 +35,7 @@ def find_finished(request: Request, out: Path | str | None = None, watcher: Watc
     for folder in [Path(out)] if out else sorted(Path("runs").glob(name)):
         try:
             kept = json.loads((folder / REQUEST).read_bytes())
-            files = [*map(Path, kept["inputs"]), *(folder / file for file in kept["own"])]
-            if kept["request"] != wanted or kept["stamp"] != _stamp(files):
+            if kept["request"] != wanted or kept["stamp"] != _stamp(folder, kept["inputs"]):
                 continue
             result = load_result(folder)
         except (OSError, ValueError, KeyError, TypeError, DataError):  # a file is missing or damaged
@@ -49,19 +49,13 @@ def find_finished(request: Request, out: Path | str | None = None, watcher: Watc
 
 def keep_request(folder: Path, request: Request, inputs: Sequence[Path], *, since: int) -> None:
     """Keep the request beside the finished result, unless an input has changed ``since`` the run began (ns)."""
-    read = [path.absolute() for path in inputs]
-    own = [path for path in sorted(folder.glob("*.json")) if path.name != REQUEST]
-    own += [path for name in (RESULT, VIEWS) for path in sorted(folder.glob(f"seed-*/{name}"))]
-    try:
-        is_unchanged = all(max(_times(file)) <= since for file in (*_code(), *read))
-        stamp = _stamp([*read, *own]) if is_unchanged else None
-    except OSError:  # a file is missing
-        stamp = None
-    if stamp is None:
-        (folder / REQUEST).unlink(missing_ok=True)
-        return
-    files = {"inputs": [str(file) for file in read], "own": [str(file.relative_to(folder)) for file in own]}
-    write_json(folder / REQUEST, {"request": _written(request), **files, "stamp": stamp})
+    (folder / REQUEST).unlink(missing_ok=True)
+    files = [str(path.absolute()) for path in inputs]
+    with contextlib.suppress(OSError):  # a file is missing, or there are too many
+        if all(max(_times(file)) <= since for file in (*_code(), *inputs)):
+            write_json(
+                folder / REQUEST, {"request": _written(request), "inputs": files, "stamp": _stamp(folder, files)}
+            )
 
 
 def _written(request: Request) -> Any:
@@ -74,11 +68,13 @@ def _written(request: Request) -> Any:
     return json.loads(json.dumps({"reference": None, **request, **surroundings}, default=str))
 
 
-def _stamp(files: Sequence[Path]) -> str:
-    """A hash over sizes and times of change of files and of the code of the package."""
-    if len(files) > MOST_FILES:
+def _stamp(folder: Path, inputs: Sequence[str]) -> str:
+    """A hash over sizes and times of change of the inputs, of the run's own files and of the code of the package."""
+    if len(inputs) > MOST_FILES:
         raise OSError(f"more than {MOST_FILES} files")
-    about = [f"{file.absolute()}\0{file.stat().st_size} {_times(file)}\n" for file in (*_code(), *files)]
+    own = (sorted(folder.glob(name)) for name in ("*.json", f"seed-*/{RESULT}", f"seed-*/{VIEWS}"))
+    files = [*_code(), *map(Path, inputs), *(path for part in own for path in part if path.name != REQUEST)]
+    about = [f"{file.absolute()}\0{file.stat().st_size} {_times(file)}\n" for file in files]
     return hashlib.sha256("".join(about).encode()).hexdigest()
 
 
