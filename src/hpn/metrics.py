@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+__all__ = ["METRICS", "Matrix", "Measured", "Metric", "Summary"]
+__all__ += ["metric", "metrics_table", "retaining_ratios", "summarize"]
+
 Matrix = Sequence[Sequence[float]]
 
 
