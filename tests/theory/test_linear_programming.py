@@ -105,14 +105,6 @@ def test_the_largest_value_is_never_too_low_and_hardly_too_high(
     assert found <= values.max() + 1e-4 * size
 
 
-@pytest.mark.parametrize("cosine", [0.0, 0.3, 0.99])
-def test_the_largest_value_of_simple_polynomials(cosine: float) -> None:
-    assert largest_value(5, cosine, np.array([0.25])) == pytest.approx(0.25)
-    assert largest_value(5, cosine, np.array([0.0, 1.0])) == pytest.approx(cosine, abs=1e-11)
-    assert largest_value(5, cosine, np.array([0.0, 0.0, 1.0])) == pytest.approx(1.0)  # at −1
-    assert largest_value(5, cosine, np.array([0.0, -1.0])) == pytest.approx(1.0)
-
-
 def test_a_bad_polynomial_with_slack_is_honest() -> None:
     """By its sum alone it would allow 4 vectors at right angles where there are 6."""
     coefficients = np.array([1.0, 2.0, 1.0])

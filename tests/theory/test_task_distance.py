@@ -44,16 +44,6 @@ def test_the_distance_of_any_two_sets(data: st.DataObject) -> None:
     assert (found == 0) == (expected == 0)
 
 
-@pytest.mark.parametrize("is_compressed", [False, True])
-def test_a_row_that_both_have_is_at_no_distance(is_compressed: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x, y = (1e4 * torch.rand(50, 30, generator=generator) for _ in range(2))
-    y[33] = x[17]
-    if is_compressed:
-        x, y = x.to_sparse_csr(), y.to_sparse_csr()
-    assert task_distance(x, y) == 0.0
-
-
 def test_pairs_that_rounding_cannot_tell_apart_are_all_looked_at() -> None:
     """Whichever comes first: 2⁻⁹ is closer than 2⁻⁸, and both vanish beside squared lengths of 4e16."""
     x = torch.full((1, 4), 1e8, dtype=torch.float64)

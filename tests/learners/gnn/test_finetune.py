@@ -14,17 +14,6 @@ from hpn.streams import Query, TaskStream
 BACKBONES = ["gcn", "gat", "gin"]
 
 
-def test_the_head_is_shared_or_grows(graph: Graph) -> None:
-    sizes = {}
-    for scenario in ("task", "class"):
-        stream = TaskStream(graph, scenario=scenario)  # type: ignore[arg-type]
-        learner = FineTune(epochs=2)
-        for index in range(len(stream)):
-            learner.fit_task(stream.step(index))
-        sizes[scenario] = learner.network_.num_outputs
-    assert sizes == {"task": 2, "class": 6}
-
-
 def test_it_forgets(graph: Graph) -> None:
     """The point of the baseline: with one shared head, a later task overwrites an earlier one."""
     stream = TaskStream(graph)
