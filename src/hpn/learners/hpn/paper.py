@@ -314,7 +314,7 @@ class PaperHPN(HPN):
             visible=tuple(map(len, self.network_.codebooks)),
             lengths=tuple((lengths / max(len(inputs), 1)).tolist()),
         )
-        self.certificates_.append(self._certificate(data.task))
+        self.certificates_ = [*self.certificates_, self._certificate(data.task)]
         del self.epoch_
 
     # Predictions
@@ -457,22 +457,15 @@ class PaperHPN(HPN):
         return self.network_.digest(chosen.node, chosen.structure, self._columns(self.tasks_[task]), visible)
 
     def _state(self) -> State:
-        state: State = {
-            "network": self.network_.state_dict(),
-            "selections": [asdict(selection) for selection in self.selections_],
-            "certificates": list(self.certificates_),
-        }
-        return {**state, "epoch": self.epoch_} if hasattr(self, "epoch_") else state
+        return {**super()._state(), "selections": [asdict(selection) for selection in self.selections_]}
 
     def _load_state(self, state: State) -> None:
+        super()._load_state({name: state[name] for name in state if name not in {"network", "selections"}})
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
             self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
         self.selections_ = [Selection(**{key: tuple(value[key]) for key in value}) for value in state["selections"]]
-        self.certificates_ = list(state["certificates"])
-        if "epoch" in state:
-            self.epoch_ = state["epoch"]
 
 
 class _TrainingData(NamedTuple):
