@@ -69,9 +69,8 @@ def divergence_loss(chosen: Sequence[Tensor], others: Tensor) -> Tensor:
 
 def directions(extractors: Sequence[Tensor], like: Tensor) -> Tensor:
     """Columns of extractors, scaled to length 1, side by side; ``like`` gives the shape if there are none."""
-    if not extractors:
-        return like.new_zeros(like.shape[0], 0)
-    return F.normalize(torch.cat([matrix.detach() for matrix in extractors], dim=1), dim=0)
+    columns = [matrix.detach() for matrix in (like[:, :0], *extractors)]
+    return F.normalize(torch.cat(columns, dim=1), dim=0)
 
 
 def distance_loss(embeddings: Sequence[Tensor], matched: Sequence[Tensor], num_nodes: int) -> Tensor:
