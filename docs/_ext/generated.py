@@ -284,8 +284,6 @@ def public_names(module: str) -> list[str]:
     exported = [name for name in getattr(found, "__all__", own) if not name.startswith("_")]
     if module == "hpn":
         exported = [name for name in exported if name in hpn._HOMES and package_of(name) not in PACKAGES]
-    if module == "hpn.metrics":  # the functions of the registry have a page of their own
-        exported = [name for name in exported if name not in METRICS]
     if not exported:
         raise ExtensionError(f"{module} exports nothing that the reference could show")
     objects = {name: getattr(found, name) for name in exported}
