@@ -40,6 +40,12 @@ def read_mlflow(folder: Path) -> Points:
     return {name: [(m.step, m.value) for m in client.get_metric_history(entry, name)] for name in names}
 
 
+def status(folder: Path) -> str:
+    from mlflow import MlflowClient
+
+    return str(MlflowClient().get_run(track.read_json(folder / ".mlflow")["run"]).info.status)
+
+
 READERS = {"tensorboard": read_tensorboard, "mlflow": read_mlflow}
 
 
@@ -102,6 +108,8 @@ def test_a_resumed_run_is_sent_once(name: str, read: Callable[[Path], Points], t
 
     with pytest.raises(Stop):
         learn(tmp_path / "run", track=name, watcher=StopsLater())
+    if name == "mlflow":
+        assert [status(tmp_path / "run" / part) for part in (".", "seed-0")] == ["KILLED", "KILLED"]
     check_sent(tmp_path / "run", learn(tmp_path / "run", track=name), read)
 
 
@@ -112,6 +120,21 @@ def test_a_finished_run_is_sent_completely_and_again_without_repetitions(
     for _ in range(2):
         track_run(tmp_path / "run", name)
         check_sent(tmp_path / "run", result, read)
+
+
+def test_many_quick_epochs_are_few_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorboard")
+    sizes: list[int] = []
+    send = track.TensorBoard.send
+
+    def count(self: track.TensorBoard, points: Any) -> None:
+        sizes.append(len(points))
+        send(self, points)
+
+    monkeypatch.setattr(track.TensorBoard, "send", count)
+    monkeypatch.setattr(track, "INTERVAL", 1e9)
+    check_sent(tmp_path / "run", learn(tmp_path / "run", track="tensorboard"), read_tensorboard)
+    assert sizes == [4, 4, 4, 4, 4, 4, 1], "three epochs and a step each, and the summary"
 
 
 def test_a_tracker_that_fails_does_not_stop_a_run(

@@ -6,10 +6,12 @@ therefore sent completely, and nothing is sent twice. A tracker that fails never
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,13 @@ from hpn.metrics import METRICS, Measured
 LOG = logging.getLogger(__name__)
 PARAM_LENGTH = 500
 """MLflow takes no longer values of parameters."""
+BATCH = 1000
+"""MLflow takes no more metrics at once."""
+INTERVAL = 2.0
+"""Seconds between two messages about epochs, which are counted as time of the fit."""
+
+Point = tuple[Mapping[str, float], int, int]
+"""Values by name, the step, and the time in milliseconds."""
 
 
 class TensorBoard:
@@ -47,16 +56,17 @@ class TensorBoard:
         rows = "\n".join(f"| {key} | {value} |" for key, value in params.items())
         self._writer.add_text("configuration", f"| name | value |\n|---|---|\n{rows}")
 
-    def send(self, values: Mapping[str, float], step: int, milliseconds: int) -> None:
-        """Add one point to the curve of each value."""
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, step, walltime=milliseconds / 1000)
+    def send(self, points: Sequence[Point]) -> None:
+        """Add points to the curve of each value."""
+        for values, step, milliseconds in points:
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, step, walltime=milliseconds / 1000)
         self._writer.flush()
 
     def count(self, num_sent: int) -> None:
         """Nothing: the files are written anew the next time."""
 
-    def close(self) -> None:
+    def close(self, status: str = "FINISHED") -> None:
         """Close the file."""
         self._writer.close()
 
@@ -96,20 +106,22 @@ class MLflow:
         self._client.log_batch(self._run, params=entries)
         self.count(0)
 
-    def send(self, values: Mapping[str, float], step: int, milliseconds: int) -> None:
-        """Log one value of each metric."""
+    def send(self, points: Sequence[Point]) -> None:
+        """Log points of each metric."""
         from mlflow.entities import Metric
 
-        self._client.log_batch(self._run, [Metric(name, value, milliseconds, step) for name, value in values.items()])
+        metrics = [Metric(name, value, at, step) for values, step, at in points for name, value in values.items()]
+        for start in range(0, len(metrics), BATCH):
+            self._client.log_batch(self._run, metrics[start : start + BATCH])
 
     def count(self, num_sent: int) -> None:
         """Note how many events were sent."""
         self.num_sent = num_sent
         write_json(self._file, {"uri": self._client.tracking_uri, "run": self._run, "num_sent": num_sent})
 
-    def close(self) -> None:
-        """Mark the run as finished."""
-        self._client.set_terminated(self._run)
+    def close(self, status: str = "FINISHED") -> None:
+        """Mark the run as ended."""
+        self._client.set_terminated(self._run, status)
 
 
 TRACKERS: dict[str, Any] = {"tensorboard": TensorBoard, "mlflow": MLflow}
@@ -135,6 +147,7 @@ class Tracker(Watcher):
             raise ConfigError(f"--track {name} needs {self._kind.package}; install it with: pip install 'hpn[{name}]'")
         self._watcher = watcher or Watcher()
         self._has_failed = False
+        self._sent_at = -INTERVAL
 
     def run_started(self, out: Path | None, num_seeds: int, num_tasks: int) -> None:
         """Open the run.
@@ -148,11 +161,16 @@ class Tracker(Watcher):
         self._folder, self._seeds = out, dict[int, _SeedLog]()
         config = read_config(out)
         names = ("dataset", "method", "scenario", "edges", "evaluate")
-        self._params = {**{name: config[name] for name in names}, **config["params"]}
+        stream = {
+            "stream": config.get("stream", "tasks"),
+            "tasks": ";".join(",".join(map(str, task)) for task in config["tasks"]),
+        }
+        self._params = {**{name: config[name] for name in names}, **stream, **config["params"]}
         try:
             self._run = self._kind(out, out.name, self._params, None)
         except Exception as error:
-            raise ConfigError(f"--track {self._kind.package}: {' '.join(str(error).split())}") from error
+            where = "; see MLFLOW_TRACKING_URI" if self._kind is MLflow else ""
+            raise ConfigError(f"--track {self._kind.package}: {' '.join(str(error).split())}{where}") from error
 
     def seed_started(self, seed: int, first_task: int, first_epoch: int) -> None:
         """Send what the log of a resumed seed holds already."""
@@ -162,7 +180,8 @@ class Tracker(Watcher):
     def epoch_finished(self, seed: int, progress: Progress) -> None:
         """Send the loss."""
         self._watcher.epoch_finished(seed, progress)
-        self._send(seed)
+        if time.monotonic() - self._sent_at >= INTERVAL:  # what is left out now is sent the next time
+            self._send(seed)
 
     def step_finished(self, seed: int, task: int, row: Any) -> None:
         """Send accuracies and metrics."""
@@ -183,11 +202,19 @@ class Tracker(Watcher):
         try:
             if self._run.num_sent != len(result.seeds):  # otherwise it was sent before
                 last = max(file.stat().st_mtime for file in self._folder.glob("seed-*/log.jsonl"))
-                self._run.send(summary, len(result.steps), int(1000 * last))
+                self._run.send([(summary, len(result.steps), int(1000 * last))])
                 self._run.count(len(result.seeds))
             self._run.close()
         except Exception as error:
             self._warn(error)
+
+    def run_stopped(self) -> None:
+        """Mark the run, and the seed that was running, as stopped; the same command continues them."""
+        self._watcher.run_stopped()
+        with contextlib.suppress(Exception):  # the reason why the run has stopped is what matters
+            for seed in self._seeds.values():
+                seed.stop()
+            self._run.close("KILLED")
 
     def _send(self, seed: int, *, is_last: bool = False) -> None:
         if self._has_failed:
@@ -198,6 +225,7 @@ class Tracker(Watcher):
                 target = self._kind(folder, name, {**self._params, "seed": seed}, self._run)
                 self._seeds[seed] = _SeedLog(folder / "log.jsonl", target)
             self._seeds[seed].forward(is_last=is_last)
+            self._sent_at = time.monotonic()
         except Exception as error:  # a server may be gone for a while, and learning goes on
             self._warn(error)
 
@@ -238,9 +266,11 @@ class _SeedLog:
         self._path, self._target = path, target
         self._position, self._num_events, self._num_epochs = 0, 0, 0
         self._rows: list[tuple[list[float], list[float]]] = []  # accuracies, and the same balanced
+        self._is_open = True
 
     def forward(self, *, is_last: bool) -> None:
         """Send the events that are new."""
+        points: list[Point] = []
         with self._path.open("rb") as file:
             file.seek(self._position)
             for line in file:
@@ -251,10 +281,19 @@ class _SeedLog:
                 self._num_events += 1
                 values, step = self._read_epoch(event) if event["event"] == "epoch" else self._read_step(event)
                 if values and self._num_events > self._target.num_sent:
-                    self._target.send(values, step, int(1000 * event["time"]))
-                    self._target.count(self._num_events)
+                    points.append((values, step, int(1000 * event["time"])))
+        if points:
+            self._target.send(points)
+            self._target.count(self._num_events)
         if is_last:
             self._target.close()
+            self._is_open = False
+
+    def stop(self) -> None:
+        """Send what is left of a seed that was stopped."""
+        if self._is_open:
+            self.forward(is_last=False)
+            self._target.close("KILLED")
 
     def _read_epoch(self, event: dict[str, Any]) -> tuple[dict[str, float], int]:
         self._num_epochs += 1

@@ -55,6 +55,9 @@ class Watcher:
     def seed_finished(self, seed: int, *, reused: bool) -> None:
         """A seed is done; ``reused`` if it was done before."""
 
+    def run_stopped(self) -> None:
+        """An interrupt or an error has stopped the run."""
+
     def run_finished(self, result: RunResult) -> None:
         """All seeds are done, and the result is written."""
 

@@ -110,6 +110,7 @@ def run(
 
             stack.enter_context(fold_on(ray))
         watcher.run_started(folder, len(chosen), len(config.plan.steps))
+        stack.push(lambda kind, *_: watcher.run_stopped() if kind else None)
         for job in jobs:
             job.run(graph, watcher)
         if views:
