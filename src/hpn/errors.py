@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import errno
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,6 +48,14 @@ def disk_full(error: BaseException | None) -> bool:
 def describe_disk_full(path: Path, kept: str) -> str:
     """The message about it: where, what is there now, and what to do."""
     return f"no space left to write {path}; {kept}, free some space and run the same command again"
+
+
+def find_place(error: BaseException) -> str:
+    """FILE:LINE of an error: the last line of a caller's own code, else the last one; empty if it was not raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    others = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+    own = [frame for frame in frames if not frame.filename.startswith((*others, "<"))]
+    return "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in (own or frames)[-1:])
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

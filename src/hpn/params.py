@@ -70,10 +70,16 @@ def declared_params(function: Callable[..., Any]) -> dict[str, inspect.Parameter
         hints = get_type_hints(hinted, include_extras=True)
         for name in names:
             if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-                declared.setdefault(name, parameters[name].replace(annotation=hints.get(name, Any)))
+                kind = hints.get(name, _kind_of(parameters[name].default))
+                declared.setdefault(name, parameters[name].replace(annotation=kind))
         if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
             break
     return declared
+
+
+def _kind_of(default: Any) -> Any:
+    """The type of a parameter without annotation: that of its default, if it is plain."""
+    return type(default) if isinstance(default, bool | int | float | str) else Any
 
 
 def resolve_params(
@@ -176,6 +182,8 @@ def check_space(learner: Any) -> None:
     for name, choice in learner.search_space.items():
         if name in {"seed", "backbone"}:
             raise ConfigError(f"{owner} has {name!r}, which is chosen and not searched")
+        if not isinstance(choice, SearchChoice):
+            raise ConfigError(f"{owner}: {name} needs OneOf(…) or LogRange(low, high) of hpn.params, got {choice!r}")
         if not choice.values or len(set(choice.values)) != len(choice.values):
             raise ConfigError(f"{owner}: {name} needs one or more different values, got {choice}")
         if isinstance(choice, LogRange) and not 0 < choice.low < choice.high:

@@ -12,6 +12,8 @@ import pytest
 
 import hpn
 from hpn.cli import main
+from hpn.experiment.run.config import resolve_config
+from hpn.learners.finding import find_learner
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = ["--set", "data.num_nodes=200", "--set", "data.num_classes=4"]
@@ -121,14 +123,75 @@ def test_installed_packages_offer_methods_by_name(
         assert message in err
 
 
+def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-W", "ignore", "script.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(words, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+LEARNER = """import hpn
+class Mine(hpn.Learner):
+    def _learn(self, step, observer): ...
+    def _scores(self, query): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "message"),
+    [
+        ("own_m/m.py:Mine", "", r"'own_m/m.py' is not the name of a module; did you mean own_m.m:Mine\?"),
+        ("own_stops:Mine", "raise SystemExit(3)", r"cannot be imported \(SystemExit: 3\)"),
+        (
+            "own_positional:Mine",
+            LEARNER + "    def __init__(self, width=1, seed=0): ...",
+            r"argument 'width' of its constructor must be keyword-only; write def __init__\(self, \*, width, …\)",
+        ),
+        (
+            "own_unseeded:Mine",
+            LEARNER + "    def __init__(self, *, width=1): ...",
+            "has no argument 'seed'; add seed: int",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_that_names_the_way_out(
+    method: str, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    if code:
+        (tmp_path / f"{method.partition(':')[0]}.py").write_text(code)
+    with pytest.raises(hpn.errors.ConfigError, match=message):
+        find_learner(method)
+
+
+def test_a_change_of_a_base_class_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_child.py").write_text("from own_base import Mine\n\nclass Child(Mine):\n    pass\n")
+
+    def folder_of(code: str) -> str:
+        (tmp_path / "own_base.py").write_text(code)
+        config, _ = resolve_config("synthetic", method="own_child:Child", settings={"data.num_nodes": 200})
+        return config.default_folder().name
+
+    assert folder_of(CODE) == folder_of(CODE) != folder_of(CODE + "# changed\n")
+
+
 def test_a_script_names_its_learner_as_others_import_it(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         CODE + "import hpn\nif __name__ == '__main__':\n"
         "    print(hpn.run('synthetic', method=Mine, settings={'data.num_nodes': 200}, out='run').command)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    words = [sys.executable, "-W", "ignore", "script.py"]
-    done = subprocess.run(
-        words, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
+    done = run_script(tmp_path)
     assert "--method script:Mine " in done.stdout, done.stderr
+
+
+def test_a_script_without_a_guard_is_not_run_again_to_find_its_learner(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        CODE + "import hpn\nprint('begins')\n"
+        "settings = {'data.num_nodes': 200}\n"
+        "out = hpn.run('synthetic', method=Mine, settings=settings, out='run').out\n"
+        "print(type(hpn.load_learner(out)) is Mine)\n"
+        "table = hpn.compare('synthetic', methods=[Mine, 'ncm'], settings=settings, workers=1, seeds=1)\n"
+        "print(*(row.method for row in table.rows))\n"
+    )
+    done = run_script(tmp_path)
+    assert done.stdout.split() == ["begins", "True", "ncm", "script:Mine"], done.stderr

@@ -217,6 +217,68 @@ def test_each_check_fails_with_one_readable_line(name: str) -> None:
     assert verdict.about.endswith(".")
 
 
+class HasNetwork(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        self.net_ = torch.nn.Linear(2, 1)
+
+
+class NumbersClasses(Means):
+    def _learn(self, step: Step, observer: Observer) -> None:
+        super()._learn(step, observer)
+        self.seen_ = dict.fromkeys(step.classes, 1)
+
+
+class GivesProbabilities(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query).exp()
+
+
+class GivesOneColumn(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query)[:, :1]
+
+
+class GivesNothing(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return None  # type: ignore[return-value]
+
+
+class Raises(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query)[:, [99]]
+
+
+class UnnamedDevice(Means):
+    def _scores(self, query: Query) -> Tensor:
+        return super()._scores(query) + torch.zeros(len(query.classes))
+
+
+class SearchesAList(Means):
+    search_space = {"scale": [1, 2]}  # type: ignore[dict-item]  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "expected"),
+    [
+        (HasNetwork, "state_is_complete_and_plain", "HasNetwork has the network net_, but not how to load it: define"),
+        (
+            NumbersClasses,
+            "state_is_complete_and_plain",
+            "learner/seen cannot be saved: its keys should be text, such as",
+        ),
+        (GivesProbabilities, "predicts_only_classes_of_the_query", "scores are not log-probabilities: those of a node"),
+        (GivesOneColumn, "predict_changes_nothing", "GivesOneColumn._scores should return a tensor of shape (28, 2)"),
+        (GivesNothing, "predict_changes_nothing", "nodes by classes, got NoneType"),
+        (Raises, "predict_changes_nothing", " at test_learners.py:"),
+        (UnnamedDevice, "tensors_are_made_on_its_device", "device=self.device (test_learners.py:"),
+        (SearchesAList, "search_space_can_be_searched", "scale needs OneOf(…) or LogRange(low, high) of hpn.params"),
+    ],
+)
+def test_verdicts_state_the_reason_and_the_place(learner: type[Learner], name: str, expected: str) -> None:
+    assert expected in next(one for one in learner_checks(learner) if one.name == name).run().reason
+
+
 def test_state_that_is_not_plain_is_named() -> None:
     objects = broken(_state=lambda self: {**Means._state(self), "other": {1, 2}})
     assert check_learner(objects)["state_is_complete_and_plain"].reason.startswith("state_dict has set at other;")

@@ -174,7 +174,7 @@ def leaks(
     found = output.watch(find_leaks, given)
     output.report(found, _print_leaks)
     if failed := [row for row in found.rows if row.error is not None]:
-        raise typer.Exit(fail(f"{len(failed)} of {len(found.rows)} runs failed; the same command resumes them", 1))
+        raise typer.Exit(fail(f"{len(failed)} of {len(found.rows)} runs failed; the same command tries them again", 1))
 
 
 def _track(tracker: str | None, runs: Iterable[str | None]) -> None:
@@ -191,7 +191,7 @@ def _print_leaks(leaks: Leaks) -> None:
     from hpn.report.format import plural, spread
 
     method = " ".join(filter(None, (leaks.method, leaks.backbone)))
-    console = open_console(f"{method} on {leaks.dataset}", f"no task is given; {plural(len(leaks.seeds), 'seed')}")
+    console = open_console(f"{method} on {leaks.dataset}", f"· no task is given · {plural(len(leaks.seeds), 'seed')}")
     heads = ("evaluate", "edges", "AM, %", "task found by a plain mean, %", "what it reveals")
     table = make_table(*heads, text=(heads[0], heads[1], heads[-1]))
     for row in leaks.rows:

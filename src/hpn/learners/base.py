@@ -171,7 +171,14 @@ class Learner(ABC):
             raise DataError(
                 f"nodes have {query.graph.num_features} features, but {self.num_features_} were learned from"
             )
-        return self._scores(query).cpu()
+        scores: Any = self._scores(query)
+        shape = (len(query.nodes), len(query.classes))
+        if not isinstance(scores, Tensor) or scores.shape != shape:
+            found = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise ConfigError(
+                f"{type(self).__name__}._scores should return a tensor of shape {shape}, nodes by classes, got {found}"
+            )
+        return scores.cpu()
 
     def state_dict(self) -> State:
         """Everything learned: nested dictionaries of CPU tensors, numbers, strings and lists of those."""
@@ -186,7 +193,8 @@ class Learner(ABC):
             for name in _SHARED:
                 setattr(self, f"{name}_", copy_state(state[name], CPU))
             self.tasks_: list[Classes] = [tuple(task) for task in state["tasks"]]
-            self._load_state(state)
+            with torch.random.fork_rng(devices=[]):  # a network that is made again draws weights, then overwritten
+                self._load_state(state)
         return self
 
     @property
@@ -237,6 +245,13 @@ class Learner(ABC):
         is saved, which a subclass must load by itself. ``None`` is not saved.
         """
         own = {name[:-1]: value for name, value in vars(self).items() if name.endswith("_")}
+        networks = [name for name, value in own.items() if isinstance(value, torch.nn.Module)]
+        if networks and type(self)._load_state is Learner._load_state:
+            name = networks[0]
+            raise ConfigError(
+                f"{type(self).__name__} has the network {name}_, but not how to load it: define _load_state(state), "
+                f"which makes the network again and loads state[{name!r}] into it"
+            )
         return {
             name: value.state_dict() if isinstance(value, torch.nn.Module) else value
             for name, value in own.items()

@@ -12,6 +12,7 @@ no result.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,6 +22,7 @@ from typing import Any
 
 from hpn.errors import ConfigError, nearest
 from hpn.learners import LEARNERS, Learner
+from hpn.params import declared_params
 
 GROUP = "hpn.learners"
 
@@ -98,11 +100,16 @@ def import_offer(offer: Offer) -> type[Learner]:
 def _import(what: str, target: str) -> type[Learner]:
     """Import ``MODULE:CLASS``, which messages call ``what``."""
     module, _, name = target.partition(":")
+    if module.endswith(".py") or not all(part.isidentifier() for part in module.split(".")):
+        dotted = ".".join(re.findall(r"\w+", module.removesuffix(".py")))
+        raise ConfigError(f"method {what}: {module!r} is not the name of a module; did you mean {dotted}:{name}?")
     if not {"", str(Path.cwd())} & set(sys.path):  # the installed command does not look in the current folder
         sys.path.append(str(Path.cwd()))
+    main = sys.modules["__main__"]
     try:
-        found: Any = import_module(module)
-    except Exception as error:  # whatever the module does
+        is_running = module == _main_name() and hasattr(main, name.split(".")[0])  # then it is not run a second time
+        found: Any = main if is_running else import_module(module)
+    except (Exception, SystemExit) as error:  # whatever the module does
         why = " ".join(f"{type(error).__name__}: {error}".split())
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             why = f"there is no module {error.name!r} in {Path.cwd()}, on PYTHONPATH or among installed packages"
@@ -128,14 +135,24 @@ def _check(what: str, found: Any) -> type[Learner]:
     if inspect.isabstract(found) and found not in LEARNERS.values():
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise ConfigError(f"method {what} cannot be used yet: it does not define {missing}")
+    for name, parameter in [*inspect.signature(found.__init__).parameters.items()][1:]:
+        if parameter.kind in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD}:
+            rule = f"write def __init__(self, *, {name}, …), or @dataclass(kw_only=True)"
+            raise ConfigError(f"method {what}: the argument {name!r} of its constructor must be keyword-only; {rule}")
+    if "seed" not in declared_params(found):
+        rule = "add seed: int = 0, and call super().__init__(seed=seed)"
+        raise ConfigError(f"method {what}: its constructor has no argument 'seed'; {rule}")
     return found  # type: ignore[no-any-return]
 
 
 def _name_class(learner: type) -> str:
     """``MODULE:CLASS``; for the script that is running, the name under which it can be imported."""
     module = learner.__module__
-    if module == "__main__":
-        main = sys.modules["__main__"]
-        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-        module = spec.name if spec else Path(file).stem if file else module
-    return f"{module}:{learner.__qualname__}"
+    return f"{_main_name() if module == '__main__' else module}:{learner.__qualname__}"
+
+
+def _main_name() -> str:
+    """The name under which the script that is running can be imported."""
+    main = sys.modules["__main__"]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    return str(spec.name) if spec else Path(file).stem if file else "__main__"

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from hpn.datasets import Graph, load_dataset
-from hpn.errors import ConfigError, DataError, NotFittedError
+from hpn.errors import ConfigError, DataError, NotFittedError, find_place
 from hpn.evaluation import evaluate
 from hpn.experiment.run.checkpoint import load_checkpoint, save_checkpoint
 from hpn.learners import Learner, Observer, Progress, State
@@ -424,7 +424,8 @@ def tensors_are_made_on_its_device(case: LearnerCase) -> None:
         with mock.patch.object(torch.optim.Adam, "_init_group", begin_on_the_cpu):
             found = _outcome(case.make(), stream, torch.device("meta"), moves=True)
     except (NotImplementedError, RuntimeError) as error:
-        expect(False, f"a tensor is made without device=… ({' '.join(str(error).split())})")
+        why = f"{find_place(error)}: {' '.join(str(error).split())}"
+        expect(False, f"a tensor is made without device=self.device ({why})")
     expect({str(tensor.device) for tensor in found} == {"cpu"}, "answers and state_dict should be on the CPU")
     same = len(usual) == len(found) and all(map(torch.equal, usual, found))
     expect(same, "moving to another device changes what is learned")
@@ -445,6 +446,9 @@ def _expect_valid(learner: Learner, query: Query) -> None:
     expected = (len(query.nodes), len(query.classes))
     expect(tuple(scores.shape) == expected, f"scores have shape {tuple(scores.shape)}, expected {expected}")
     expect(bool(torch.isfinite(scores).all()), "scores are not finite")
+    sums = scores.detach().exp().sum(dim=1)
+    worst = float(sums[(sums - 1).abs().argmax()])
+    expect(abs(worst - 1) < 1e-3, f"scores are not log-probabilities: those of a node sum to {worst:.3g} after exp")
 
 
 def _expect_unchanged(thing: Step | Query, before: Step | Query, names: tuple[str, ...], what: str) -> None:

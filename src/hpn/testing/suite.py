@@ -6,12 +6,12 @@ import contextlib
 import inspect
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 from unittest import SkipTest  # which pytest reports as skipped
+
+from hpn.errors import HPNError, find_place
 
 
 class ContractError(AssertionError):
@@ -102,12 +102,10 @@ def run_checks(checks: Iterable[Check], *, raise_on_failure: bool = False) -> di
 
 
 def describe_error(error: Exception) -> str:
-    """An error on one line: that of a check as it is, any other with its kind and place."""
-    if isinstance(error, ContractError):
+    """An error on one line: one that is meant for people as it is, any other with its kind and place."""
+    if isinstance(error, ContractError | HPNError):
         return " ".join(str(error).split())
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return " ".join(f"raised {type(error).__name__}: {error}".split()) + place
+    return " ".join(f"raised {type(error).__name__}: {error} at {find_place(error)}".split())
 
 
 def expect(holds: bool, message: str) -> None:

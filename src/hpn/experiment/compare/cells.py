@@ -11,13 +11,14 @@ from hpn.datasets import Graph
 from hpn.errors import ConfigError, nearest
 from hpn.experiment.recipes import AUTO
 from hpn.experiment.run.config import DATA_PREFIX, RunConfig, choose_method, resolve_config
-from hpn.learners import LEARNERS
+from hpn.learners import LEARNERS, Learner
 from hpn.learners.finding import find_learner, known_names
 from hpn.nn.backbones import BACKBONES
 from hpn.params import declared_params
 from hpn.streams import STREAMS
 
 ALL = "all"
+Methods = str | type[Learner] | Sequence[str | type[Learner]]
 ORDER = (
     *("finetune", "ewc", "lwf", "gem", "mas", "ergnn", "twp", "joint", "hpn"),  # the paper's table
     *("probe", "ncm", "ridge"),
@@ -35,13 +36,13 @@ class MethodCell(NamedTuple):
 
 
 def choose_cells(
-    methods: str | Sequence[str] = ALL, backbones: str | Sequence[str] = tuple(BACKBONES), *, stream: str = "tasks"
+    methods: Methods = ALL, backbones: str | Sequence[str] = tuple(BACKBONES), *, stream: str = "tasks"
 ) -> list[MethodCell]:
     """Write out a choice of methods, in the order of the paper's table; other methods come last.
 
     Args:
         methods: ``all``, or names of learners, each as it is (every backbone) or as ``name:backbone``, or
-            ``MODULE:CLASS`` for one of your own; a string may hold several, with commas.
+            ``MODULE:CLASS`` or a class for one of your own; a string may hold several, with commas.
         backbones: Backbones of the methods that have one and are given without.
         stream: The kind of stream; ``all`` leaves out methods that cannot learn it.
 
@@ -128,6 +129,7 @@ def _split_settings(
     return options, given
 
 
-def _words(given: str | Sequence[str]) -> list[str]:
-    parts = [given] if isinstance(given, str) else given
+def _words(given: Methods) -> list[str]:
+    listed = [given] if isinstance(given, str | type) else given
+    parts = [part if isinstance(part, str) else find_learner(part)[0] for part in listed]
     return [word.strip() for part in parts for word in part.split(",") if word.strip()]

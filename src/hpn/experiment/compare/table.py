@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpn.datasets import Graph
-from hpn.experiment.compare.cells import ALL, choose_cells, resolve_cells
+from hpn.experiment.compare.cells import ALL, Methods, choose_cells, resolve_cells
 from hpn.experiment.compare.result import FILE_NAME, CellCosts, Comparison, ComparisonRow, PublishedParameters
 from hpn.experiment.compare.runs import CellRun, run_cells
 from hpn.experiment.execute import choose_job_device, open_executor
@@ -28,7 +28,7 @@ from hpn.streams import plan_tasks
 def compare(
     dataset: str,
     *,
-    methods: str | Sequence[str] = ALL,
+    methods: Methods = ALL,
     backbones: str | Sequence[str] = tuple(BACKBONES),
     seeds: int | Sequence[int] = 1,
     settings: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ def compare(
 
     Args:
         dataset: Name or path.
-        methods: ``all``, or names such as ``hpn`` (with every backbone, if it has one) and ``ewc:gat``.
+        methods: ``all``, or names such as ``hpn`` (with every backbone, if it has one) and ``ewc:gat``; or classes.
         backbones: Backbones of the methods that have one.
         seeds: How many seeds (0, 1, …), or which.
         settings: Hyper-parameters as ``METHOD.KEY`` and options of the data set as ``data.KEY``.

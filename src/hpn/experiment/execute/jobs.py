@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from hpn.datasets import Graph, find_loader
-from hpn.errors import DataError, HPNError
+from hpn.errors import DataError, HPNError, find_place
 from hpn.experiment.run.environment import deterministic
 from hpn.experiment.run.runner import Job
 from hpn.experiment.watch import Watcher
@@ -52,7 +52,8 @@ def run_job(job: Job, graph: Graph | None = None) -> JobEnd:
                 else:
                     job.run(graph, Watcher())
     except Exception as error:  # one job that fails does not stop the others
-        return JobEnd(one_line(error), time.monotonic() - start, is_numerical=_is_numerical(error))
+        place = "" if isinstance(error, HPNError | OSError) else f" ({find_place(error)})"
+        return JobEnd(one_line(error) + place, time.monotonic() - start, is_numerical=_is_numerical(error))
     return JobEnd(None, time.monotonic() - start, value)
 
 

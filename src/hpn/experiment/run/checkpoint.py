@@ -17,7 +17,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from hpn.errors import CheckpointError
+from hpn.errors import CheckpointError, ConfigError
 from hpn.experiment.run.folder import write_atomic, write_json
 
 FORMAT = 1
@@ -82,9 +82,15 @@ def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         tensors[path] = value.detach().clone().contiguous()
         return {TENSOR_KEY: path}
     if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ConfigError(f"{path} cannot be saved: its keys should be text, such as {str(key)!r}, got {key!r}")
         return {key: _split(item, f"{path}/{key}" if path else key, tensors) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_split(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]
+    if not isinstance(value, str | int | float | None):
+        kinds = "tensors, numbers, text, or lists and dictionaries of these"
+        raise ConfigError(f"{path} cannot be saved: it should be {kinds}, got {type(value).__name__}")
     return value
 
 

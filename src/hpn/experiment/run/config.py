@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import shlex
+import sys
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -239,14 +240,17 @@ def choose_method(
 
 
 def _hash_code(name: str, learner: type[Learner]) -> str | None:
-    """A hash of the code of a learner outside this package: when the code changes, it is another run.
+    """A hash of the files of a learner outside this package, and of its bases: when one changes, it is another run.
 
     If there is no source file, as in an interactive session, every run is another one.
     """
     if name in LEARNERS:
         return None
+    others = {"hpn", *sys.stdlib_module_names}
+    kinds = [kind for kind in learner.__mro__ if kind.__module__.partition(".")[0] not in others]
     try:
-        code = Path(inspect.getsourcefile(learner) or "").read_bytes()
+        files = dict.fromkeys(Path(inspect.getsourcefile(kind) or "") for kind in kinds)
+        code = b"".join(file.read_bytes() for file in files)
     except (OSError, TypeError):
         code = uuid.uuid4().bytes
     return hashlib.sha256(code).hexdigest()

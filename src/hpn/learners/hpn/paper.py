@@ -461,8 +461,7 @@ class PaperHPN(HPN):
 
     def _load_state(self, state: State) -> None:
         super()._load_state({name: state[name] for name in state if name not in {"network", "selections"}})
-        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
-            self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
+        self.network_ = self._new_network(state["network"]["head.weight"].shape[0])
         self.network_.load_state_dict(state["network"])
         self.network_.to(self.device)
         self.selections_ = [Selection(**{key: tuple(value[key]) for key in value}) for value in state["selections"]]
