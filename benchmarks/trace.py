@@ -79,7 +79,7 @@ def trace_run(dataset: str = "cora") -> Trace:
 
 
 def trace(work: Path) -> Iterator[Row]:  # noqa: ARG001
-    """Files of the package that ``hpn run cora`` passes through, and how often it resolves the configuration and splits the nodes."""
+    """Files of the package that ``hpn run cora`` passes through, and how often configuration and splits are made."""
     found = trace_run()
     yield Row("files that `hpn run cora` passes through", len(found.files), "files", most=40)
     yield Row("calls into another folder", found.moves, "calls")
