@@ -167,8 +167,8 @@ def hyperparameters() -> str:
 
 
 def learners() -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """The learners by name, each preset of one that has several classes on its own."""
-    for name, learner in LEARNERS.items():
+    """The learners by name, ``hpn`` first; each preset of one that has several classes on its own."""
+    for name, learner in sorted(LEARNERS.items(), key=lambda item: item[0] != "hpn"):
         presets: dict[str, Any] = getattr(learner, "variants", dict)()
         yield from (
             (f"{name}, preset {preset}", variant, {"method": name, "preset": preset})

@@ -306,6 +306,10 @@ class Mine(NCM):
 class Broken(NCM):
     def predict(self, query):
         return super().predict(query) + 100
+
+class Failing(NCM):
+    def _learn(self, step, observer):
+        raise RuntimeError("no luck")
 """
 
 
@@ -329,6 +333,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert code == 1
     assert "failed   predicts_only_classes_of_the_query: predict gives [" in out
     assert out.splitlines()[-1].startswith("checked_module:Broken: ")
+    out = run("checked_module:Failing")[1]
+    assert (out.count("no luck"), "failed   predict_changes_nothing: same as fit_returns" in out) == (1, True)
     for words in (("checked_module:Gone",), ("checked_module:Mine", "--set", "hops=1"), ("no_such:Mine",), ()):
         code, out, err = run(*words)
         assert (code, out, err.count("\n")) == (2, "", 1), words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,11 +49,13 @@ def check(
 
     name, _ = find_learner(method)
     settings = read_settings(set_)
-    verdicts = []
+    verdicts, explained = [], dict[str, str]()
     for one in learner_checks(method, **settings):
-        verdicts.append(one.run())
-        if not output.as_json:
-            typer.echo(str(verdicts[-1]))
+        verdict = one.run()
+        verdicts.append(verdict)
+        first = explained.setdefault(verdict.reason, verdict.name) if verdict.reason else verdict.name
+        if not output.as_json:  # a mistake that breaks many checks is stated once
+            typer.echo(str(verdict if first == verdict.name else replace(verdict, reason=f"same as {first}")))
     counts = {word: sum(one.outcome == word for one in verdicts) for word in ("passed", "failed", "skipped")}
     found = {"schema": 1, "method": name, "settings": settings, **counts, "checks": list(map(asdict, verdicts))}
     output.report(found, [f"{name}: " + ", ".join(f"{count} {word}" for word, count in counts.items())])
