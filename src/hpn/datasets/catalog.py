@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hpn.errors import DataError, nearest
 from hpn.params import declared_params, resolve_params
 
 if TYPE_CHECKING:
-    from hpn.datasets.graph import Graph
+    from hpn.datasets.formats.tables.features import Kind, Missing
+    from hpn.datasets.graph import Graph, Labels
     from hpn.datasets.sink import Sink
+    from hpn.datasets.sparse import Normalize
     from hpn.datasets.store import FeatureType
 
 Loader = Callable[..., "Graph"]
@@ -24,8 +26,6 @@ SPLIT_WORDS = {
     "index": "first 60 % of each class in file order train, next 20 % validate, rest test",
     "seeded": "60/20/20 of each class, drawn with the run's seed",
 }
-_WITHOUT_EFFECT: dict[str, list[Any]] = {"text": [(), ""], "missing": ["error"], "unknown_edges": ["error"]}
-_WITHOUT_EFFECT |= {"normalize": ["none"], "time": [""], "labels": ["required", "optional"]}
 _PLANETOID, _GEOM_GCN = "formats.planetoid.load_planetoid", "formats.planetoid.load_geom_gcn"
 _OGB, _SYNTHETIC = "formats.ogb.load_ogb", "synthetic.load_synthetic"
 
@@ -146,7 +146,18 @@ def load_dataset(dataset: str, *, data_root: Path | str | None = None, **options
     return loader(**resolve_params(loader, options, owner=f"data set {dataset}"))
 
 
-def load_graph(path: Path | str, *, data_root: Path | str | None = None, **options: Any) -> Graph:
+def load_graph(
+    path: Path | str,
+    *,
+    text: Sequence[str] = (),
+    missing: Missing = "error",
+    unknown_edges: Literal["error", "drop"] = "error",
+    kinds: Mapping[str, Kind] | None = None,
+    normalize: Normalize | None = None,
+    time: str = "",
+    labels: Labels = "required",
+    data_root: Path | str | None = None,
+) -> Graph:
     """Load a user's own graph: a folder or pair of tables, an ``.npz`` file, a store; or a data set by name.
 
     The graph has ``node_ids``, ``class_names`` and ``feature_names`` as in its source, and ``index(ids)`` finds
@@ -154,21 +165,31 @@ def load_graph(path: Path | str, *, data_root: Path | str | None = None, **optio
 
     Args:
         path: Where it is.
+        text: Columns of tables to read as text; by default text is detected.
+        missing: How to handle missing numbers in tables: refuse them (``error``), or fill them with the ``mean``
+            of their column or with ``zero``.
+        unknown_edges: How to handle edges to nodes that the nodes table does not have: refuse them (``error``),
+            or ``drop`` them.
+        kinds: How to read each feature column of tables, such as the ``column_kinds`` of another graph.
+        normalize: How to scale the features, ``none`` or ``row``; by default as usual for the data.
+        time: Column of tables that states when each node arrived; see
+            :func:`~hpn.datasets.formats.tables.read.load_tables`.
+        labels: ``optional`` also reads tables and ``.npz`` files without any label, to predict for them.
         data_root: Folder with the data sets that have names.
-        options: Those of the format: ``normalize`` (``none`` or ``row``), ``labels`` (``optional`` also reads graphs
-            without any label, to predict for them), and of tables ``text``, ``missing``, ``unknown_edges``, ``kinds``
-            and ``time``, which :func:`~hpn.datasets.formats.tables.read.load_tables` describes. Those of tables that
-            would change nothing are accepted for every format.
 
     Raises:
         ConfigError: If an option is given that the format does not have.
         DataError: If the graph cannot be read.
     """
+    options = {"text": text, "missing": missing, "unknown_edges": unknown_edges, "kinds": kinds}
+    options |= {"normalize": normalize, "time": time, "labels": labels}
     known = declared_params(find_loader(str(path), Path(data_root) if data_root else None))
+    # Options that would change nothing are accepted for every format.
+    harmless = {"normalize": "none", "labels": "optional", "kinds": kinds}
     given = {
         name: value
         for name, value in options.items()
-        if value is not None and (name in known or not (name == "kinds" or value in _WITHOUT_EFFECT.get(name, [])))
+        if value and value not in ("error", "required") and (name in known or value != harmless.get(name))
     }
     return load_dataset(str(path), data_root=data_root, **given)
 

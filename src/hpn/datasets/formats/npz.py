@@ -48,7 +48,7 @@ Array = NDArray[Any]
 _REQUIRED = ("adj_indptr", "adj_indices", "adj_shape", "labels")
 _SPARSE_FEATURES = ("attr_indptr", "attr_indices", "attr_data", "attr_shape")
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_OPTIONAL = ("class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
+_OPTIONAL = ("adj_data", "class_names", "node_ids", "feature_names", *_MASKS, "node_time", "labels_by_time")
 _MAX_CLASSES = 1 << 16
 # Above it, a float cannot represent every whole number.
 _MAX_WHOLE = 2**53
@@ -155,26 +155,29 @@ class _Archive:
             raise self.error(f"{key} holds characters that do not exist") from None
         return words
 
-    def read_csr(self, prefix: str, data: Array | None = None) -> sp.csr_matrix:
-        """Read a sparse matrix, by default one of ones."""
+    def read_csr(self, prefix: str) -> sp.csr_matrix:
+        """Read a sparse matrix; the adjacency as ones."""
         indptr, indices, shape = (self.read_whole(f"{prefix}_{part}") for part in ("indptr", "indices", "shape"))
-        if len(shape) != 2:
+        if len(shape) != 2 or shape.min() < 0:
             raise self.error(f"{prefix}_shape is {shape.tolist()}, expected two counts")
-        outside = np.flatnonzero((indices < 0) | (indices >= shape[-1]))
-        if len(outside):
-            at = f"{prefix}_indices[{outside[0]}] is {indices[outside[0]]}"
-            raise self.error(f"{at}; {prefix}_shape allows 0 to {shape[-1] - 1}")
-        values = np.ones(len(indices)) if data is None else data
-        try:
-            matrix: sp.csr_matrix = sp.csr_matrix((values, indices, indptr), shape=tuple(shape.tolist()))
-            matrix.check_format()
-        except ValueError as error:
-            raise self.error(f"{prefix}_indptr, _indices, _data and _shape do not fit each other: {error}") from None
-        if matrix.nnz < len(indices):
-            raise self.error(
-                f"{prefix}_indptr ends at {matrix.nnz}, before the last of {len(indices)} {prefix}_indices"
-            )
-        return matrix
+        rows, columns = shape.tolist()
+        if len(indptr) != rows + 1:
+            needed = f"{rows} rows ({prefix}_shape) need {rows + 1}"
+            raise self.error(f"{prefix}_indptr has {len(indptr)} entries; {needed}")
+        if indptr[0] != 0 or indptr[-1] != len(indices):
+            needed = f"with {len(indices)} {prefix}_indices it must run from 0 to {len(indices)}"
+            raise self.error(f"{prefix}_indptr runs from {indptr[0]} to {indptr[-1]}; {needed}")
+        for row in np.flatnonzero(np.diff(indptr) < 0)[:1]:
+            raise self.error(f"{prefix}_indptr falls after row {row}; it must never fall")
+        for at in np.flatnonzero((indices < 0) | (indices >= columns))[:1]:
+            where = f"{prefix}_indices[{at}], in row {np.searchsorted(indptr, at, side='right') - 1},"
+            raise self.error(f"{where} is {indices[at]}; {prefix}_shape allows 0 to {columns - 1}")
+        key, read = (f"{prefix}_data", self.read if prefix == "adj" else self.read_numbers)
+        data = read(key) if key in self.members else indices
+        if data.shape != indices.shape:
+            raise self.error(f"{key} has shape {data.shape}, expected {indices.shape}")
+        values = np.ones(len(indices), np.int8) if prefix == "adj" else data.astype(np.float32)
+        return sp.csr_matrix((values, indices, indptr), shape=(rows, columns))
 
 
 @contextmanager
@@ -210,7 +213,7 @@ def _read_features(archive: _Archive) -> Tensor:
     with np.errstate(over="ignore"):  # numbers that float32 cannot hold become infinite, and are reported as such
         if "attr_matrix" in archive.members:
             return torch.from_numpy(np.ascontiguousarray(archive.read_numbers("attr_matrix", 2), np.float32))
-        return to_csr(archive.read_csr("attr", archive.read_numbers("attr_data").astype(np.float32)))
+        return to_csr(archive.read_csr("attr"))
 
 
 def _read_labels(archive: _Archive) -> tuple[Tensor, list[str] | None]:

@@ -1,6 +1,7 @@
 """What the columns of a nodes table become."""
 
 from decimal import Decimal
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hpn.datasets.formats.tables.features import hash_categories, hash_text
 from hpn.datasets.formats.tables.read import load_tables
 from hpn.datasets.sparse import is_sparse
 from hpn.errors import ConfigError, DataError
+from hpn.params import declared_params
 
 TITLES = ["graphs of deep neural networks", "a short note on trees", "", "learning on graphs"]
 NODES = "id,label,n,flag,colour,title\n" + "".join(
@@ -175,3 +177,7 @@ def test_options_are_those_of_tables(tmp_path):
     np.savez(tmp_path / "g.npz", labels=np.zeros(1))
     with pytest.raises(ConfigError, match=r"has no 'missing'; it takes: normalize"):
         load_graph(tmp_path / "g.npz", missing="mean")
+
+
+def test_help_lists_the_options():
+    assert signature(load_graph).parameters.keys() > declared_params(load_tables).keys()
