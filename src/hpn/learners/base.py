@@ -190,6 +190,8 @@ class Learner(ABC):
     def load_state_dict(self, state: State) -> Learner:
         """Take over what another learner of the same hyper-parameters has learned, on whatever device."""
         if state:
+            if not isinstance(state["rng"], Mapping):
+                raise ValueError("rng should hold the state of each random generator by kind of device")
             for name in _SHARED:
                 setattr(self, f"{name}_", copy_state(state[name], CPU))
             self.tasks_: list[Classes] = [tuple(task) for task in state["tasks"]]

@@ -150,11 +150,15 @@ def test_a_checkpoint_that_does_not_fit_is_named(tmp_path: Path) -> None:
     (tmp_path / "seed-0" / "result.json").unlink()
     content = load_checkpoint(tmp_path / "seed-0")
     assert content is not None
-    for damaged in ({**content, "rows": [{"accuracy": []}]}, {**content, "learner": {"tasks": []}}):
+    learned = content["learner"]
+    earlier = {**content, "learner": {**learned, "rng": learned["rng"]["cpu"]}}  # of one generator, as it once was
+    for damaged in ({**content, "rows": [{"accuracy": []}]}, {**content, "learner": {"tasks": []}}, earlier):
         save_checkpoint(tmp_path / "seed-0", damaged)
         with pytest.raises(CheckpointError, match="does not fit this method") as error:
             quick(tmp_path)
         assert "\n" not in str(error.value)
+    with pytest.raises(CheckpointError, match=r"or this version of it .*use --fresh"):
+        load_learner(tmp_path)
 
 
 @pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [-1]])
