@@ -236,9 +236,13 @@ def _count_rematched(network: PrototypeNetwork, before: Tensor, now: Tensor) -> 
     dim, (atomic, *above) = network.dim, (codebook.threshold for codebook in network.codebooks)
     num_slots = before.shape[1] // dim - len(above)
     thresholds = torch.tensor([atomic] * num_slots + above, dtype=torch.float64)
-    old, new = (rows.double().view(len(rows), -1, dim) for rows in (before, now))
-    cosine = F.cosine_similarity(old, new, dim=2)  # of the vectors in the same place
-    return int((cosine < 1 - thresholds).any(dim=1).sum())
+    size = max(1, VECTORS_AT_ONCE // len(thresholds))
+    changed = 0
+    for parts in zip(torch.split(before, size), torch.split(now, size), strict=True):
+        old, new = (rows.double().view(len(rows), -1, dim) for rows in parts)
+        cosine = F.cosine_similarity(old, new, dim=2)  # of the vectors in the same place
+        changed += int((cosine < 1 - thresholds).any(dim=1).sum())
+    return changed
 
 
 def _count_shared(network: PrototypeNetwork, now: Tensor, latest: Tensor) -> int:
