@@ -51,7 +51,7 @@ def describe_disk_full(path: Path, kept: str) -> str:
 
 
 def find_place(error: BaseException) -> str:
-    """FILE:LINE of an error: the last line of a caller's own code, else the last one; empty if it was not raised."""
+    """File and line of an error: the last line of a caller's own code, else the last one; empty if not raised."""
     frames = traceback.extract_tb(error.__traceback__)
     others = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
     own = [frame for frame in frames if not frame.filename.startswith((*others, "<"))]

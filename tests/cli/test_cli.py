@@ -505,7 +505,7 @@ def test_leaks_as_a_table_and_as_json(cli: Cli) -> None:
     words = ("leaks", "digits", "--method", "ncm", "--quiet", "--workers", "1")
     code, out, _ = cli(*words)
     assert code == 0
-    assert out.splitlines()[0] == "ncm on digits no task is given; 1 seed"
+    assert out.splitlines()[0] == "ncm on digits · no task is given · 1 seed"
     rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("grouped", "global"))]
     assert rows == [["grouped", "within"], ["global", "within"], ["global", "seen"]]
     code, out, _ = cli(*words, "--json")

@@ -101,7 +101,7 @@ def test_a_changed_cut_or_missing_array_is_named(saved: Path, name: str) -> None
         ("{", "is not JSON"),
         ("[]", "not the header of a graph store"),
         ({"kind": "other"}, "not the header of a graph store"),
-        ({"version": 99}, "has version 99, but this hpn reads 4; upgrade hpn, or import the graph again"),
+        ({"version": 99}, "has version 99, but this hpn reads 4; import the graph again, or install"),
         ({"arrays": None}, "damaged"),
         ({"arrays": {}}, "damaged"),
     ],

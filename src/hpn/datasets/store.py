@@ -84,7 +84,7 @@ def _read_header(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: {HEADER} is not the header of a graph store")
     if header.get("version") != VERSION:
         found = f"the store has version {header.get('version')}, but this hpn reads {VERSION}"
-        raise DataError(f"{path}: {found}; upgrade hpn, or import the graph again")
+        raise DataError(f"{path}: {found}; import the graph again, or install the hpn that wrote it")
     return header
 
 
