@@ -56,7 +56,8 @@ def contract() -> list[Any]:
         for variant, choice in VARIANTS.get(name, {"plain": {}}).items():
             case = LearnerCase(LEARNERS[name], {**QUICK.get(name, {}), **choice}, ACCURATE.get(name))
             # `make test` checks every method with one backbone, and one method with every backbone; CI checks all.
-            marks = [pytest.mark.slow] if variant in {"gat", "gin"} and name != "finetune" else []
+            is_slow = variant == "pairs" or (variant in {"gat", "gin"} and name != "finetune")
+            marks = [pytest.mark.slow] if is_slow else []
             checks = find_checks("hpn.testing.learners", case)
             params += [pytest.param(check, id=f"{name}-{variant}-{check}", marks=marks) for check in checks]
     return params

@@ -120,7 +120,7 @@ PAGES = sorted(
     ]
 )
 RUN = [page for page in PAGES if page.parent.name != "reproduction" and any(read_blocks(page))]
-SLOW = {"classifier.md", "compare-methods.md", "compare.md", "new-class.md", "report.md", "theory.md", "tune.md"}
+SLOW = {"classifier", "compare-methods", "compare", "given-task", "new-class", "report", "theory", "tune"}
 INSTALLS = ("pip ", "make ", "git ", "ray ", "tensorboard ", "mlflow ", "export ")
 
 
@@ -130,7 +130,7 @@ def name_of(page: Path) -> str:
 
 @pytest.mark.filterwarnings("ignore:A worker stopped")  # joblib replaces it; a busy machine suffices
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW), id=name_of(page)) for page in RUN]
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in SLOW), id=name_of(page)) for page in RUN]
 )
 def test_blocks_run(
     page: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
